@@ -1,0 +1,295 @@
+"""Every table and column that rules and users can query: type, unit, meaning, source, said once.
+
+Readers, the documentation page, the checks at rule load and the hand-over to DuckDB and pandas all read these definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["TABLES", "Column", "Table", "table"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. type: DuckDB type; unit: '' | ns | bytes | flop | ...; source: where it comes from, per format."""
+
+    name: str
+    type: str
+    meaning: str
+    unit: str = ""
+    nullable: bool = True
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: its rows, in one sentence, and its columns."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    facts: bool = False  # filled from run.json; absent (not empty) when the trace came without one
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(column.name for column in self.columns)
+
+
+def _ops() -> Table:
+    c = Column
+    return Table(
+        "ops",
+        "One row per executed operation on host or device, the same columns for every framework and format.",
+        (
+            c("op_id", "BIGINT", "row number in order of the file", nullable=False),
+            c("parent_id", "BIGINT", "innermost host op or range that encloses it on the same lane"),
+            c("name", "VARCHAR", "op type or kernel name", nullable=False, source="Kineto name; xplane event name after the last ':'"),
+            c("label", "VARCHAR", "the op's own name with its scope", source="TensorFlow node, HLO op; NULL for torch"),
+            c("kind", "VARCHAR", "what it does, one of the closed vocabulary of kinds"),
+            c("framework", "VARCHAR", "torch | tensorflow | jax", nullable=False),
+            c("place", "VARCHAR", "host | device", nullable=False),
+            c("device", "VARCHAR", "device of a device op", source="Kineto args.device; xplane plane name"),
+            c("lane", "VARCHAR", "thread or stream", nullable=False, source="Kineto pid/tid, stream; xplane line"),
+            c("rank", "INTEGER", "rank of the process in a distributed job"),
+            c("step", "BIGINT", "step that the op belongs to: a device op belongs to the step that launched it"),
+            c("phase", "VARCHAR", "input | forward | backward | optimizer | comm | other"),
+            c("start_ns", "BIGINT", "start, from the start of the trace", "ns", nullable=False),
+            c("dur_ns", "BIGINT", "duration", "ns", nullable=False),
+            c("self_ns", "BIGINT", "duration not covered by children", "ns", nullable=False),
+            c("device_ns", "BIGINT", "device work launched by the op and its children", "ns"),
+            c("launch_id", "BIGINT", "host call that launched this device op", source="correlation id"),
+            c("in_shapes", "VARCHAR", "input shapes as JSON", source="Kineto Input Dims; TensorFlow side-car"),
+            c("in_dtypes", "VARCHAR", "input dtypes as JSON", source="Kineto Input type; TensorFlow side-car"),
+            c("out_shapes", "VARCHAR", "output shapes as JSON", source="TensorFlow side-car or MemoryAllocation"),
+            c("out_dtypes", "VARCHAR", "output dtypes as JSON", source="TensorFlow side-car or MemoryAllocation"),
+            c("bytes", "BIGINT", "bytes moved (copies, collectives) or allocated for the output", "bytes"),
+            c("flops", "BIGINT", "floating-point operations", "flop", source="Kineto flops; xplane flops stat"),
+            c("source", "VARCHAR", "file:line in the user's code", source="Python frames, run.json sources, side-car"),
+            c("role", "VARCHAR", "op | function | annotation | python | runtime | framework | kernel | copy | memset | ...", nullable=False),
+            c("in_strides", "VARCHAR", "input strides as JSON", source="Kineto Input Strides"),
+            c("in_values", "VARCHAR", "scalar arguments as JSON", source="Kineto Concrete Inputs"),
+            c("sequence", "BIGINT", "forward and backward op of one autograd node share it", source="Kineto Sequence number"),
+            c("detail", "VARCHAR", "remaining facts of the event as JSON"),
+        ),
+    )
+
+
+def _steps() -> Table:
+    c = Column
+    return Table(
+        "steps",
+        "One row per training step recorded in the trace.",
+        (
+            c("step", "BIGINT", "number of the step", nullable=False),
+            c("rank", "INTEGER", "rank of the process"),
+            c("start_ns", "BIGINT", "start", "ns", nullable=False),
+            c("end_ns", "BIGINT", "end", "ns", nullable=False),
+            c("dur_ns", "BIGINT", "end - start", "ns", nullable=False),
+            c("steps", "INTEGER", "training steps inside (more than 1 for a loop inside one call)", nullable=False),
+            c("busy_ns", "BIGINT", "device busy within it, union over streams", "ns"),
+            c("found_by", "VARCHAR", "marker | optimizer | function | window", nullable=False),
+        ),
+    )
+
+
+def _gaps() -> Table:
+    c = Column
+    return Table(
+        "gaps",
+        "Idle time of a device, cut at the launch call that ends it and given to the host activity that covers it.",
+        (
+            c("gap_id", "BIGINT", "row number", nullable=False),
+            c("device", "VARCHAR", "device that idles", nullable=False),
+            c("rank", "INTEGER", "rank of the process"),
+            c("step", "BIGINT", "step that the gap lies in"),
+            c("start_ns", "BIGINT", "start", "ns", nullable=False),
+            c("dur_ns", "BIGINT", "duration", "ns", nullable=False),
+            c("owner", "VARCHAR", "input | compile | alloc | module_load | sync | runtime | op | python | long_launch | launch | queue", nullable=False),
+            c("op_id", "BIGINT", "host op that owns it"),
+            c("next_op_id", "BIGINT", "device op that ends the gap"),
+            c("phase", "VARCHAR", "phase of the owner"),
+        ),
+    )
+
+
+def _memory() -> Table:
+    c = Column
+    return Table(
+        "memory",
+        "One row per allocation or release.",
+        (
+            c("t_ns", "BIGINT", "time", "ns", nullable=False),
+            c("rank", "INTEGER", "rank of the process"),
+            c("step", "BIGINT", "step that it lies in"),
+            c("bytes", "BIGINT", "size, negative for a release", "bytes", nullable=False),
+            c("device", "VARCHAR", "device or allocator"),
+            c("op", "VARCHAR", "label of the op that asked", source="xplane tf_op"),
+            c("shape", "VARCHAR", "shape of the tensor as JSON", source="xplane shape"),
+            c("dtype", "VARCHAR", "dtype of the tensor", source="xplane data_type"),
+            c("region", "VARCHAR", "output | temp | ...", source="xplane region_type"),
+            c("allocated", "BIGINT", "in use after it", "bytes"),
+            c("reserved", "BIGINT", "held by the allocator after it", "bytes"),
+        ),
+    )
+
+
+def _fact_tables() -> tuple[Table, ...]:
+    c = Column
+    return (
+        Table(
+            "params",
+            "torch parameters (run.json).",
+            (
+                c("param", "BIGINT", "row number", nullable=False),
+                c("name", "VARCHAR", "qualified name"),
+                c("shape", "VARCHAR", "shape as JSON"),
+                c("numel", "BIGINT", "elements"),
+                c("dtype", "VARCHAR", "dtype"),
+                c("device", "VARCHAR", "device"),
+                c("requires_grad", "BOOLEAN", "autograd computes its gradient"),
+                c("grad", "VARCHAR", "none | dense | sparse: the gradient seen after backward"),
+                c("optimizer", "BIGINT", "optimizer that owns it"),
+                c("param_group", "BIGINT", "parameter group in that optimizer"),
+                c("module", "VARCHAR", "class of the module that holds it"),
+                c("sparse", "BOOLEAN", "Embedding(sparse=True)"),
+                c("weight_decay", "DOUBLE", "weight decay of its group"),
+            ),
+            facts=True,
+        ),
+        Table(
+            "optimizers",
+            "Optimizers (run.json).",
+            (
+                c("optimizer", "BIGINT", "row number", nullable=False),
+                c("class", "VARCHAR", "class name"),
+                c("module", "VARCHAR", "defining module: torch.optim, keras, tf_keras, ..."),
+                c("foreach", "BOOLEAN", "option as set; NULL: default"),
+                c("fused", "BOOLEAN", "option as set; NULL: default"),
+                c("weight_decay", "DOUBLE", "largest over the groups"),
+                c("momentum", "DOUBLE", "largest over the groups"),
+                c("groups", "BIGINT", "parameter groups"),
+                c("params", "BIGINT", "parameters"),
+                c("steps", "BIGINT", "step() or apply() calls seen"),
+                c("source", "VARCHAR", "file:line of the step() or apply_gradients() call"),
+            ),
+            facts=True,
+        ),
+        Table(
+            "loaders",
+            "Data loaders (run.json).",
+            (
+                c("loader", "BIGINT", "row number", nullable=False),
+                c("class", "VARCHAR", "class name"),
+                c("dataset", "VARCHAR", "class of the dataset"),
+                c("batch_size", "BIGINT", "batch size"),
+                c("num_workers", "BIGINT", "worker processes"),
+                c("pin_memory", "BOOLEAN", "page-locked batches"),
+                c("persistent_workers", "BOOLEAN", "workers live across epochs"),
+                c("prefetch_factor", "BIGINT", "batches ahead per worker"),
+                c("drop_last", "BOOLEAN", "partial last batch dropped"),
+                c("length", "BIGINT", "batches an epoch"),
+                c("iterators", "BIGINT", "epochs started"),
+                c("source", "VARCHAR", "file:line of its iteration"),
+            ),
+            facts=True,
+        ),
+        Table(
+            "variables",
+            "TensorFlow variables (run.json).",
+            (
+                c("variable", "BIGINT", "row number", nullable=False),
+                c("name", "VARCHAR", "name or path"),
+                c("shape", "VARCHAR", "shape as JSON"),
+                c("numel", "BIGINT", "elements"),
+                c("dtype", "VARCHAR", "dtype"),
+                c("device", "VARCHAR", "device"),
+                c("trainable", "BOOLEAN", "trainable flag"),
+                c("gradient", "VARCHAR", "indexed_slices | dense | NULL: none was applied"),
+                c("optimizer", "BIGINT", "optimizer that updates it"),
+                c("slots", "BIGINT", "optimizer variables of its shape"),
+                c("regularizer", "VARCHAR", "class of its regularizer"),
+                c("regularizer_zero", "BOOLEAN", "all its coefficients are 0"),
+                c("layer", "VARCHAR", "class of the layer that holds it"),
+                c("embedding", "BOOLEAN", "it is the table of an Embedding layer, or was looked up"),
+            ),
+            facts=True,
+        ),
+        Table(
+            "functions",
+            "Compiled functions (run.json): tf.function, torch.compile frames.",
+            (
+                c("function", "BIGINT", "row number", nullable=False),
+                c("name", "VARCHAR", "Python name"),
+                c("calls", "BIGINT", "calls seen"),
+                c("tracing_count", "BIGINT", "times it was traced"),
+                c("jit_compile", "BOOLEAN", "XLA asked for"),
+                c("source", "VARCHAR", "file:line of its definition"),
+                c("caller", "VARCHAR", "file:line of its call"),
+            ),
+            facts=True,
+        ),
+        Table(
+            "devices",
+            "Devices (run.json or the trace).",
+            (
+                c("device", "VARCHAR", "cuda:0, GPU:0, CPU", nullable=False),
+                c("name", "VARCHAR", "product name"),
+                c("type", "VARCHAR", "cpu | gpu | tpu | xpu | npu"),
+                c("sm_count", "BIGINT", "multiprocessors"),
+                c("memory_bytes", "BIGINT", "memory", "bytes"),
+                c("compute_capability", "DOUBLE", "NVIDIA compute capability, 8.0 for an A100"),
+                c("vendor", "VARCHAR", "nvidia | amd | intel | google"),
+            ),
+        ),
+        Table(
+            "step_series",
+            "One row per step of the whole run, from step 1, measured by the capture hooks (run.json).",
+            (
+                c("step", "BIGINT", "number of the step, from 0", nullable=False),
+                c("wall_ns", "BIGINT", "boundary to boundary", "ns", nullable=False),
+                c("profiled", "BOOLEAN", "the profiler was on (or its export fell into it)", nullable=False),
+                c("tracings", "BIGINT", "tf.function tracings so far"),
+                c("compiles", "BIGINT", "XLA or dynamo compilations so far"),
+                c("compile_ns", "BIGINT", "time spent tracing and compiling in this step", "ns"),
+                c("allocated", "BIGINT", "memory in use at its end", "bytes"),
+                c("batch", "VARCHAR", "shapes of the batch as JSON"),
+                c("loader_ns", "BIGINT", "time the step waited in the loader", "ns"),
+            ),
+            facts=True,
+        ),
+        Table(
+            "clocks",
+            "Where the script reads the clock (run.json, from the source of the script).",
+            (
+                c("clock", "BIGINT", "row number", nullable=False),
+                c("source", "VARCHAR", "file:line of the read that starts the measurement"),
+                c("includes_first_step", "BOOLEAN", "no warm-up step is left out of what it measures"),
+                c("synchronised", "BOOLEAN", "a device synchronisation stands before the read that ends it"),
+                c("in_traced_function", "BOOLEAN", "it stands in a function that is traced once (tf.function, jit)"),
+                c("function", "VARCHAR", "function it stands in"),
+            ),
+            facts=True,
+        ),
+        Table(
+            "flags",
+            "Settings of the run, one row each: backend flags, environment switches, versions, thread counts (run.json).",
+            (
+                c("flag", "VARCHAR", "dotted name: torch.backends.cudnn.benchmark, env.TF_XLA_FLAGS, versions.torch", nullable=False),
+                c("value", "VARCHAR", "value as JSON text"),
+            ),
+        ),
+    )
+
+
+TABLES: tuple[Table, ...] = (_ops(), _steps(), _gaps(), _memory(), *_fact_tables())
+"""Every base table; derived views are in tables/*.sql."""
+
+
+def table(name: str) -> Table:
+    """The table called `name`. Raises KeyError."""
+    for candidate in TABLES:
+        if candidate.name == name:
+            return candidate
+    raise KeyError(name)
