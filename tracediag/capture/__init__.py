@@ -1,0 +1,1 @@
+"""Run a command under its framework's own profiler."""

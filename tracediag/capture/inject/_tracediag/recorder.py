@@ -1,0 +1,233 @@
+"""The recorder: told where steps end, it times them, opens and closes the windows, and keeps run.json up to date.
+
+    recorder.register(adapter)                       an adapter a framework, see `Adapter`
+    recorder.activity()                              training work begins (starts the clock of step 0)
+    recorder.expect("optimizer", "torch")            weaker boundaries are held back: a stronger one should come
+    recorder.boundary("optimizer", "torch")          a training step has just ended
+    recorder.pause(); recorder.resume()              an evaluation phase begins, ends
+    recorder.finish("exit")                          close everything and write run.json
+
+Ranks of boundaries: forward < backward < optimizer, function. A stronger kind restarts the series.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from time import perf_counter_ns
+from typing import Any, Protocol
+
+from . import guard
+from .config import Config
+from .runfile import RunFile
+from .steps import RANK, Series, Track
+
+
+class Adapter(Protocol):
+    """What a framework's adapter provides. Exceptions are caught by the recorder and noted."""
+
+    framework: str  # torch | tensorflow
+    # wants_stacks: bool = True                      False: no second window with call stacks
+    # keep(files: list[str]) -> None                 optional: windows whose files were dropped
+
+    def start_window(self, stem: str, stacks: bool) -> None:
+        """Start the framework's profiler; `stem` names the files (rank0, rank0.stacks, rank0.late)."""
+
+    def stop_window(self) -> list[str]:
+        """Stop it and write the trace; returns the files, relative to the run directory."""
+
+    def mark(self, step: int | None) -> None:
+        """Close the open step marker and open that of `step` (None: only close)."""
+
+    def sample(self) -> dict[str, Any]:
+        """Cheap values at the end of a step: tracings, compiles, compile_ns (of this step), allocated, batch (JSON text), loader_ns."""
+
+    def facts(self) -> dict[str, Any]:
+        """Its parts of run.json: params, optimizers, loaders, variables, functions, graphs, strings, sources, flags, devices, versions,
+        warnings, notes, host."""
+
+
+class Recorder:
+    """One per process. All methods are cheap no-ops in forked children and after `finish`."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.adapters: dict[str, Adapter] = {}
+        self.tracks: dict[str, Track] = {}
+        self.series = Series()
+        self.runfile = RunFile(config)
+        self.live = True
+        self.window: Track | None = None  # the track whose window is open: one profiler at a time in a process
+
+    # -- interface of the adapters ---------------------------------------------------------------------------------------------
+
+    def register(self, adapter: Adapter) -> None:
+        """Add the adapter of a framework (a second one of the same framework replaces the first)."""
+        self.adapters[adapter.framework] = adapter
+
+    def activity(self) -> None:
+        """Training work begins now: starts the clock of step 0, does nothing later."""
+        if self.live and not self.series.started:
+            self.series.start(perf_counter_ns())
+
+    def expect(self, kind: str, framework: str) -> None:
+        """A boundary of at least this kind should come: hold back up to 64 weaker ones in a row."""
+        self._track(framework).expected = RANK[kind]
+
+    @guard.quiet
+    def boundary(self, kind: str, framework: str, steps: int = 1, at_ns: int | None = None) -> None:
+        """A training step has just ended. kind: optimizer | function | backward | forward. steps: training steps inside it (a loop
+        inside one call). at_ns: `perf_counter_ns()` of its end when it is told late."""
+        if not self.live:
+            return
+        now = perf_counter_ns()
+        track = self._track(framework)
+        if track.refuses(RANK[kind], threading.get_ident()):
+            return
+        if RANK[kind] > track.rank:
+            self._upgrade(track, kind)
+        self._end_step(track, at_ns or now, steps, late=at_ns is not None)
+        self.series.resume(at_ns if at_ns is not None else perf_counter_ns())
+
+    @guard.quiet
+    def pause(self) -> None:
+        """What follows is no part of a training step (an evaluation phase)."""
+        if self.live and not self.series.paused and self.series.started:
+            self.series.paused = True
+            if self.window is not None:
+                self._mark(self.window, None)
+
+    @guard.quiet
+    def resume(self) -> None:
+        """Training goes on: the open step starts now."""
+        if self.live and self.series.paused:
+            if self.window is not None:
+                self._mark(self.window, len(self.series))
+            self.series.resume(perf_counter_ns())
+
+    @guard.quiet
+    def finish(self, ended: str) -> None:
+        """Close an open window, gather facts and write run.json. Idempotent."""
+        if not self.live:
+            return
+        self.live = False
+        for adapter in self.adapters.values():
+            self._call(adapter, "finish")
+        if self.window is not None:
+            self._close_window(self.window)
+        self.runfile.ended = ended
+        self._note_short_run()
+        self._flush(facts=True)
+
+    def abandon(self) -> None:
+        """Stop recording without writing anything: a forked child."""
+        self.live = False
+
+    # -- steps -----------------------------------------------------------------------------------------------------------------
+
+    def _track(self, framework: str) -> Track:
+        if framework not in self.tracks:
+            self.tracks[framework] = Track(framework, self.config)
+        return self.tracks[framework]
+
+    def _end_step(self, track: Track, end_ns: int, steps: int, late: bool) -> None:
+        values = self._call(self.adapters.get(track.framework), "sample") or {}
+        if not self.series.started:  # nothing told us when step 0 began: this boundary only starts the clock
+            return
+        inside = self.window is not None
+        wall = self.series.append(end_ns, values, profiled=inside or track.touched)
+        track.count(wall, steps, unprofiled=not inside and not track.touched)
+        track.touched = False
+        if not late:
+            self._decide(track, end_ns)
+
+    def _decide(self, track: Track, now: int) -> None:
+        if self.window is track:
+            if track.window_full(now):
+                self._close_window(track)
+            else:
+                self._mark(track, len(self.series))
+        if self.window is None:
+            name = track.wants_window(now, self.adapters.get(track.framework))
+            if name is not None:
+                self._open_window(track, name)
+            elif self.config.stop_after_window and track.windows_done(self.adapters.get(track.framework)):
+                self.stop_script()
+            elif self.runfile.due(now):
+                self._flush(facts=False)
+
+    def _upgrade(self, track: Track, kind: str) -> None:
+        """A stronger boundary: what was recorded before belongs to parts of steps, or to another phase."""
+        if self.window is track:
+            self._close_window(track)
+        self.runfile.drop_windows(track.framework)
+        if track.rank >= 0:
+            self.series.restart(track.rows)
+        track.restart(kind, threading.get_ident())
+
+    # -- windows ---------------------------------------------------------------------------------------------------------------
+
+    def _open_window(self, track: Track, name: str) -> None:
+        adapter = self.adapters.get(track.framework)
+        if adapter is None:
+            return
+        track.opened(name, len(self.series), perf_counter_ns())
+        stem = f"rank{self.config.rank}" + ("" if name == "main" else "." + name)
+        if self._call(adapter, "start_window", stem, name == "stacks", failed=True) is True:
+            track.gave_up()
+            return
+        self.window = track
+        self._mark(track, len(self.series))
+
+    def _close_window(self, track: Track) -> None:
+        adapter = self.adapters.get(track.framework)
+        self._mark(track, None)
+        self.window = None
+        files = self._call(adapter, "stop_window") or []
+        self.runfile.add_window(track, files)
+        track.closed()
+        if not self.live:
+            return
+        self._flush(facts=True)
+
+    def _mark(self, track: Track, step: int | None) -> None:
+        self._call(self.adapters.get(track.framework), "mark", step)
+
+    def stop_script(self) -> None:
+        """`--stop-after-window`: write everything and leave the process at once, with code 0."""
+        self.finish("exit")
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError, AttributeError):  # a closed or replaced stream: nothing left to flush
+                pass
+        os._exit(0)
+
+    # -- run.json --------------------------------------------------------------------------------------------------------------
+
+    def _flush(self, facts: bool) -> None:
+        if facts:
+            for adapter in self.adapters.values():
+                self.runfile.facts[adapter.framework] = self._call(adapter, "facts") or self.runfile.facts.get(adapter.framework, {})
+        self.runfile.write(self.series, self.adapters, guard.NOTES)
+
+    def _note_short_run(self) -> None:
+        steps = len(self.series)
+        if steps and not self.runfile.windows:
+            guard.note(
+                "run-too-short", "warning",
+                f"the script ended after {steps} steps, before the window opened (warm-up of {self.config.warmup} steps)",
+                "No trace was recorded; profile again with a smaller --warmup or more steps.",
+            )
+
+    def _call(self, adapter: Any, method: str, *args: Any, failed: Any = None) -> Any:
+        """Call a method of an adapter (None when it has none); an exception becomes a note and the value `failed`."""
+        function = getattr(adapter, method, None)
+        if function is None:
+            return None
+        try:
+            return function(*args)
+        except Exception:  # an adapter's failure must not reach the user's script; what it would have given is missing
+            guard.failed(f"{adapter.framework}.{method}")
+            return failed

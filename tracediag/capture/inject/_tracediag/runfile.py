@@ -1,0 +1,111 @@
+"""run.json: put together what was recorded and write it whole, by an atomic rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from time import perf_counter_ns
+from typing import Any
+
+from .config import Config
+from .steps import Series, Track
+
+PERIOD_NS = 2 * 10**9
+LISTS = ("params", "optimizers", "loaders", "variables", "functions", "sources", "warnings", "devices", "strings")
+KNOWN_SWITCHES = ("TF_", "XLA_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "KERAS_", "CUDA_", "NCCL_", "OMP_", "MKL_", "KMP_",
+                  "OPENBLAS_", "NUMEXPR_", "CUDNN_", "ONEDNN_", "DNNL_", "GOTO_", "VECLIB_", "HSA_", "HIP_", "ROCR_", "MIOPEN_")  # fmt: skip
+
+
+class RunFile:
+    """The run.json of one process."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.ended = "running"
+        self.windows: list[dict[str, Any]] = []
+        self.facts: dict[str, dict[str, Any]] = {}
+        self._next_ns = 0
+
+    def add_window(self, track: Track, files: list[str]) -> None:
+        """Record the files of a window that has just been written."""
+        for file in files:
+            self.windows.append({
+                "file": file, "first_step": track.first_step, "steps": track.in_window, "late": track.name == "late",
+                "stacks": track.name == "stacks", "found_by": track.kind, "steps_per_call": track.steps_per_call,
+                "framework": track.framework,
+            })  # fmt: skip
+
+    def drop_windows(self, framework: str) -> None:
+        """Remove the windows of a framework and their files: they were cut at the wrong boundaries."""
+        for window in self.windows:
+            if window["framework"] == framework:
+                path = os.path.join(self.config.out, window["file"])
+                if os.path.exists(path):
+                    os.remove(path)
+        self.windows = [window for window in self.windows if window["framework"] != framework]
+
+    def due(self, now: int) -> bool:
+        """Time for a regular write: every two seconds, and never more than about 1 % of the time."""
+        return now >= self._next_ns
+
+    def write(self, series: Series, adapters: dict[str, Any], notes: list[dict[str, str]]) -> None:
+        """Write run.json. Raises OSError."""
+        start = perf_counter_ns()
+        path = os.path.join(self.config.out, self._name())
+        scratch = f"{path}.{os.getpid()}.tmp"
+        with open(scratch, "w", encoding="utf-8") as stream:
+            json.dump(self._content(series, adapters, notes), stream, separators=(",", ":"), default=str)
+        os.replace(scratch, path)
+        end = perf_counter_ns()
+        self._next_ns = end + max(PERIOD_NS, 100 * (end - start))
+
+    def _name(self) -> str:
+        return "run.json" if self.config.rank == 0 else f"run.rank{self.config.rank}.json"
+
+    def _content(self, series: Series, adapters: dict[str, Any], notes: list[dict[str, str]]) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "schema": "tracediag.run/1", "tracediag": self.config.version,
+            "framework": "+".join(sorted(name for name in adapters if _used(name, self.facts, self.windows))) or None,
+            "command": list(self.config.command), "script": self.config.script, "exit_code": None, "ended": self.ended,
+            "environment": _environment(), "host": _host(), "windows": self.windows, "step_series": series.as_json(),
+            "batches": list(series.batches), "versions": {"python": platform.python_version()}, "flags": {}, "graphs": {},
+            "clocks": [], "notes": list(notes),
+        }  # fmt: skip
+        for name in LISTS:
+            content[name] = []
+        for facts in self.facts.values():
+            _merge(content, facts)
+        return content
+
+
+def _used(name: str, facts: dict[str, dict[str, Any]], windows: list[dict[str, Any]]) -> bool:
+    """A framework that was trained with, not only imported (Keras and torch import each other's neighbours)."""
+    return any(w["framework"] == name for w in windows) or bool(facts.get(name, {}).get("used", False))
+
+
+def _merge(content: dict[str, Any], facts: dict[str, Any]) -> None:
+    for name, value in facts.items():
+        known = content.get(name)
+        if isinstance(known, list) and isinstance(value, list):
+            known.extend(value)
+        elif isinstance(known, dict) and isinstance(value, dict):
+            known.update(value)
+        elif name != "used":
+            content[name] = value
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(KNOWN_SWITCHES)}
+
+
+def _host() -> dict[str, Any]:
+    host: dict[str, Any] = {"cpu_count": os.cpu_count(), "platform": sys.platform}
+    if hasattr(os, "sched_getaffinity"):
+        host["cpus_allowed"] = len(os.sched_getaffinity(0))
+    try:
+        host["memory_bytes"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        host["memory_bytes"] = None
+    return host

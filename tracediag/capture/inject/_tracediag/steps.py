@@ -1,0 +1,176 @@
+"""Steps: their wall times without our own work, and when a window opens and closes."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from .config import Config
+
+RANK = {"forward": 0, "backward": 1, "function": 2, "optimizer": 2}
+HOLD_BACK = 64  # weaker boundaries in a row after which an expected stronger one is given up
+SLOW_WARMUP_NS = 30 * 10**9  # a warm-up longer than this ends early
+WINDOW_NS = 20 * 10**9  # and so does a window, with two steps at least
+STACK_STEPS, LATE_STEPS, DRIFT_STEPS, DRIFT, DRIFT_IN_A_ROW = 2, 5, 5, 1.5, 3
+COLUMNS = ("tracings", "compiles", "compile_ns", "allocated", "loader_ns")
+
+
+class Series:
+    """The step series of run.json: one entry a step from step 0, in integer nanoseconds."""
+
+    def __init__(self) -> None:
+        self.wall: list[int] = []
+        self.profiled: list[int] = []
+        self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self.batch: list[int | None] = []
+        self.batches: dict[str, int] = {}
+        self.started = False
+        self.paused = False
+        self._first_ns = 0
+        self._start_ns = 0
+        self._starts: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.wall)
+
+    def start(self, now: int) -> None:
+        """Start the clock of step 0."""
+        self.started = True
+        self._first_ns = self._start_ns = now
+
+    def resume(self, now: int) -> None:
+        """The open step starts at `now`: our own work (or an evaluation phase) before it does not count."""
+        if not self.started:
+            self.start(now)
+        self._start_ns = now
+        self.paused = False
+
+    def append(self, end_ns: int, values: dict[str, Any], profiled: bool) -> int:
+        """Close the open step; returns its wall time in ns."""
+        wall = max(0, end_ns - self._start_ns)
+        self._starts.append(self._start_ns)
+        self.wall.append(wall)
+        self.profiled.append(int(profiled))
+        for name, column in self.columns.items():
+            column.append(values.get(name))
+        text = values.get("batch")
+        self.batch.append(None if text is None else self.batches.setdefault(text, len(self.batches)))
+        return wall
+
+    def restart(self, weaker: int) -> None:
+        """Drop the last `weaker` entries, ended by a weaker kind of boundary: they are parts of the step that now ends when they are
+        few, and a phase of its own before it when they are many."""
+        if not weaker:
+            return
+        keep = max(0, len(self.wall) - weaker)
+        few = weaker <= HOLD_BACK
+        self._start_ns = self._starts[keep] if few else self._starts[-1]
+        for column in (self.wall, self.profiled, self.batch, self._starts, *self.columns.values()):
+            del column[keep:]
+
+    def as_json(self) -> dict[str, Any]:
+        """The `step_series` of run.json; a column that was never filled is null."""
+        table: dict[str, Any] = {"wall_ns": self.wall, "profiled": self.profiled, "batch": self.batch}
+        for name, column in self.columns.items():
+            table[name] = column if any(value is not None for value in column) else None
+        return table
+
+
+class Track:
+    """Steps and windows of one framework."""
+
+    def __init__(self, framework: str, config: Config) -> None:
+        self.framework = framework
+        self.config = config
+        self.rank = -1  # of the kind of boundary that ends its steps
+        self.kind = "none"
+        self.expected = -1
+        self.rows = 0  # entries of the series since the last restart
+        self.thread = 0
+        self.touched = False  # our work just before makes the step that follows untypical
+        self._held = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.rows = 0
+        self.done: list[str] = []
+        self.name = ""
+        self.first_step = 0
+        self.in_window = 0
+        self.steps_per_call = 1
+        self._opened_ns = 0
+        self._first_ns = 0
+        self._base: list[int] = []
+        self._last: list[int] = []
+        self._drifting = 0
+
+    def restart(self, kind: str, thread: int) -> None:
+        """Steps end at boundaries of `kind` on `thread` from now on."""
+        self.kind, self.rank, self.thread = kind, RANK[kind], thread
+        self._forget()
+
+    def refuses(self, rank: int, thread: int) -> bool:
+        """True for a boundary that ends no step: a weaker kind, another thread, or a stronger kind is expected."""
+        if rank < self.rank or (rank == self.rank and self.thread and thread != self.thread):
+            return True
+        if rank < self.expected and self.rank < 0:
+            self._held += 1
+            return self._held <= HOLD_BACK
+        return False
+
+    def count(self, wall_ns: int, steps: int, unprofiled: bool) -> None:
+        """A step of this framework has ended."""
+        self.rows += 1
+        self.steps_per_call = steps
+        if self.name:
+            self.in_window += 1
+        elif unprofiled and "main" in self.done:
+            self._watch(wall_ns)
+
+    def _watch(self, wall_ns: int) -> None:
+        """Compare the last steps with those just after the window."""
+        if len(self._base) < DRIFT_STEPS:
+            self._base.append(wall_ns)
+            return
+        self._last.append(wall_ns)
+        if len(self._last) < DRIFT_STEPS:
+            return
+        del self._last[:-DRIFT_STEPS]
+        drift = median(self._last) >= DRIFT * median(self._base)
+        self._drifting = self._drifting + 1 if drift else 0
+
+    def wants_window(self, now: int, adapter: Any) -> str | None:
+        """Name of the window to open at this boundary: main | stacks | late, or None."""
+        self._first_ns = self._first_ns or now
+        if "main" not in self.done:
+            slow = self.rows >= 2 and now - self._first_ns > SLOW_WARMUP_NS
+            return "main" if self.rows >= self.config.warmup or slow else None
+        if "stacks" not in self.done and self._stacks(adapter):
+            return "stacks"
+        if "late" not in self.done and self._drifting >= DRIFT_IN_A_ROW:
+            return "late"
+        return None
+
+    def _stacks(self, adapter: Any) -> bool:
+        return self.config.stacks and getattr(adapter, "wants_stacks", True)
+
+    def windows_done(self, adapter: Any) -> bool:
+        """The main window, and the one with stacks when it is wanted, are recorded."""
+        return "main" in self.done and ("stacks" in self.done or not self._stacks(adapter))
+
+    def opened(self, name: str, first_step: int, now: int) -> None:
+        """A window has been opened."""
+        self.name, self.first_step, self.in_window, self._opened_ns = name, first_step, 0, now
+
+    def window_full(self, now: int) -> bool:
+        """The open window holds what it should, or its time is up."""
+        wanted = {"main": self.config.steps, "stacks": STACK_STEPS, "late": LATE_STEPS}[self.name]
+        return self.in_window >= wanted or (self.in_window >= 2 and now - self._opened_ns > WINDOW_NS)
+
+    def closed(self) -> None:
+        """The open window has been closed and written."""
+        self.done.append(self.name)
+        self.name = ""
+        self.touched = True
+
+    gave_up = closed
