@@ -1,0 +1,72 @@
+"""What a rule is: frozen dataclasses, one field for each field of a rule file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracediag.findings import Fix
+
+__all__ = ["OWNING_MIN_SHARE", "Param", "Rule", "RuleTest", "Saving"]
+
+Param = int | float | str
+
+OWNING_MIN_SHARE = 0.03
+"""Smallest share of the step worth a finding, where a rule sets no parameter `min_share`."""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What the fix does to the claimed time. transform: drop (all of it goes), keep (a fraction stays), none (no prediction).
+
+    keep_low, keep_high: fraction of the claimed time that stays, where the query does not say it row by row.
+    """
+
+    transform: str
+    keep_low: float | None = None
+    keep_high: float | None = None
+
+
+@dataclass(frozen=True)
+class RuleTest:
+    """A test inside a rule file. given: table -> rows; expect: fires, and any of confidence, share, group, severity, message_contains."""
+
+    name: str
+    given: Mapping[str, Sequence[Mapping[str, Any]]]
+    expect: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """One rule file. `query` is one SELECT that returns a row per claimed op, gap or step; see docs/writing-rules."""
+
+    id: str
+    code: str
+    title: str
+    category: str
+    frameworks: tuple[str, ...]
+    severity: str
+    confidence: str
+    needs: tuple[str, ...]
+    devices: tuple[str, ...]
+    summary: str
+    why: str
+    fix: tuple[Fix, ...]
+    changes_training: str | None
+    params: Mapping[str, Param]
+    umbrella: bool
+    owns: bool
+    query: str
+    saving: Saving
+    message: str
+    excludes: tuple[str, ...]
+    references: tuple[str, ...]
+    since: str
+    tests: tuple[RuleTest, ...]
+    path: str
+
+    @property
+    def min_share(self) -> float:
+        """Smallest share of the step that makes a finding: parameter `min_share`, else 3 % (0 for rules that own no time)."""
+        return float(self.params.get("min_share", OWNING_MIN_SHARE if self.owns else 0.0))
