@@ -1,0 +1,166 @@
+"""The report for a terminal: verdict, step, breakdown, findings with evidence, line and fix, health of the trace."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tracediag.reports import phrases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from tracediag.findings import Finding, Fix, Report
+
+__all__ = ["render"]
+
+WIDTH = 96
+LABEL = 10
+"""Columns of the left-hand labels."""
+ROWS = 5
+"""Rows of evidence shown; JSON has them all."""
+BAR = 30
+STYLES = {"high": "bold red", "medium": "bold yellow", "low": "cyan", "info": "dim", "error": "bold red", "warning": "yellow"}
+
+
+def render(report: Report, *, width: int = WIDTH, color: bool = False) -> str:
+    """The report as lines of at most `width` columns, with terminal colours if `color`."""
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=max(width, 60),
+        force_terminal=color,
+        color_system="standard" if color else None,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        safe_box=False,
+    )
+    for block in _blocks(report, console.width):
+        console.print(block, soft_wrap=False)
+    return "".join(f"{row.rstrip()}\n" for row in out.getvalue().splitlines())
+
+
+def _blocks(report: Report, width: int) -> Iterator[RenderableType]:
+    yield Text(phrases.head(report), style="dim")
+    yield Text()
+    yield Padding(Text(phrases.line(report.verdict["text"]), style="bold"), (0, 0, 0, 2))
+    yield Text()
+    yield _facts(report)
+    loud = [f for f in report.findings if f.severity in ("high", "medium")]
+    for finding in loud:
+        yield Text()
+        yield from _finding(finding, width)
+    quiet = [f for f in report.findings if f.severity not in ("high", "medium")]
+    if quiet:
+        yield Text()
+        yield _quiet(quiet)
+    notes = list(_notes(report))
+    if notes:
+        yield Text()
+        yield _labelled(notes)
+
+
+def _labelled(rows: list[tuple[str, RenderableType]]) -> Table:
+    table = Table.grid(padding=(0, 0), pad_edge=False)
+    table.add_column(width=LABEL, no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, content in rows:
+        table.add_row(Text(label, style="dim"), content)
+    return table
+
+
+def _facts(report: Report) -> Table:
+    rows: list[tuple[str, RenderableType]] = [("Step", Text(phrases.step_line(report.steps)))]
+    if report.device is not None:
+        rows.append(("Device", Text(phrases.device_line(report.device))))
+    for i, part in enumerate(report.breakdown):
+        rows.append(("Time" if i == 0 else "", _bar(part)))
+    return _labelled(rows)
+
+
+def _bar(part: dict[str, Any]) -> Text:
+    """Phase, share, time a step and a bar: solid where host or device work, light where the device idles."""
+    whole = part["host_ms"] + part["device_ms"] + part["idle_ms"]
+    length = round(part["share"] * BAR)
+    idle = round(length * part["idle_ms"] / whole) if whole else 0
+    row = Text(f"{part['phase'] or 'unknown':<10}{phrases.percent(part['share']):>9}{phrases.duration(whole):>10}  ")
+    return row.append("█" * (length - idle) + "░" * idle or "▏", style="blue")
+
+
+def _finding(finding: Finding, width: int) -> Iterator[RenderableType]:
+    title = Text(f"{finding.severity.upper():<{LABEL}}", style=STYLES[finding.severity])
+    title.append(phrases.line(finding.title), style="bold")
+    yield title.append(f"  {finding.code} {finding.rule}", style="dim")
+    facts = [f"{phrases.percent(finding.share)} of the step", phrases.speedup(finding.speedup), phrases.confidence(finding)]
+    rows: list[tuple[str, RenderableType]] = [("", Text(" · ".join(facts)))]
+    if finding.where:
+        rows.append(("Line", Text(phrases.where(finding), style="bold")))
+    rows.append(("What", Text(phrases.line(finding.message))))
+    if finding.evidence:
+        rows.append(("Evidence", _evidence(finding, width)))
+    rows.append(("Why", Text(phrases.lead(finding.why, 260))))
+    blocks = [block for fix in finding.fix for block in _fix(fix, many=len(finding.fix) > 1)]
+    rows += [("Fix" if i == 0 else "", block) for i, block in enumerate(blocks)]
+    if finding.changes_training:
+        rows.append(("Careful", Text(f"changes the training maths: {phrases.line(finding.changes_training)}", style="yellow")))
+    if finding.also:
+        rows.append(("Also", Text(f"the same time also matches {', '.join(map(phrases.line, finding.also))}", style="dim")))
+    yield _labelled(rows)
+
+
+def _evidence(finding: Finding, width: int) -> Table:
+    kinds = max(len(str(row.get("kind") or "")) for row in finding.evidence)
+    free = max(width - LABEL - kinds - 24, 28)  # 24: count, time and the space between columns
+    widest = min(free - 14, max(len(str(row.get("op"))) for row in finding.evidence))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("op", "kind", "a step", "time", "shapes"):
+        table.add_column(heading, justify="right" if heading in ("a step", "time") else "left", no_wrap=True)
+    for row in finding.evidence[:ROWS]:
+        count = row.get("count_per_step")
+        table.add_row(
+            Text(phrases.shorten(row.get("op") or "", widest)),
+            Text(phrases.line(row.get("kind") or "")),
+            Text("" if count is None else phrases.number(count)),
+            Text(phrases.duration(row.get("ms_per_step"))),
+            Text(phrases.shorten(phrases.shapes(row.get("shapes")), free - widest)),
+        )
+    if len(finding.evidence) > ROWS:
+        table.add_row(Text(f"{len(finding.evidence) - ROWS} more in JSON", style="dim"))
+    return table
+
+
+def _fix(fix: Fix, *, many: bool) -> Iterator[RenderableType]:
+    named = f"{fix.framework}: " if many and fix.framework != "any" else ""
+    yield Text(named + phrases.line(fix.text))
+    if fix.code:
+        yield Padding(Text(phrases.clean(fix.code.strip("\n")), style="green"), (0, 0, 0, 4))
+
+
+def _quiet(findings: list[Finding]) -> Table:
+    rows: list[tuple[str, RenderableType]] = []
+    for finding in findings:
+        where = phrases.where(finding, most=1)
+        gain = phrases.speedup(finding.speedup) if finding.speedup else ""
+        facts = [f"{phrases.percent(finding.share)} of the step", gain, where, finding.rule]
+        told = f"{phrases.line(finding.title)}: {', '.join(fact for fact in facts if fact)}"
+        rows.append((finding.severity, Text(told)))
+    return _labelled(rows)
+
+
+def _notes(report: Report) -> Iterator[tuple[str, RenderableType]]:
+    for note in report.health:
+        text = Text(f"{note['level']}: ", style=STYLES.get(note["level"], ""))
+        text.append(phrases.line(note["message"]), style="default")
+        yield "Trace", text.append(f" ({phrases.line(note['effect'])})" if note.get("effect") else "", style="dim")
+    if report.skipped:
+        count = len(report.skipped)
+        yield "Rules", Text(f"{count} of {report.tool['rules']} not judged for want of facts; --format json says why of each", style="dim")
