@@ -1,62 +1,88 @@
-"""DuckDB connections that rules run on: the tables and views of the schema, and everything else shut."""
+"""Hand columns to pandas and to a DuckDB connection on which nothing outside the tables can be reached."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
+from tracediag.columns import Coded, Ints
 from tracediag.schema import TABLES, Table
 
-__all__ = ["create_views", "empty_connection", "lock", "open_connection", "view_files"]
+__all__ = ["Cells", "connect", "frame", "series", "views"]
 
-VIEWS = Path(__file__).resolve().parent / "tables"
+Cells = Coded | Ints | npt.NDArray[Any]
+"""One column: dictionary-coded strings, nullable integers, or a plain array."""
 
-_OPEN = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-    "python_scan_all_frames": "false",
-    "temp_directory": "",
-    "threads": "2",
-    "memory_limit": "4GB",
-    "preserve_insertion_order": "true",
-}
+_PANDAS = {"BIGINT": "Int64", "INTEGER": "Int32", "DOUBLE": "Float64", "BOOLEAN": "boolean", "VARCHAR": "string"}
 
 
-def open_connection() -> duckdb.DuckDBPyConnection:
-    """A private in-memory database, not locked yet: no extensions, no replacement scans, no temporary files, two threads."""
-    return duckdb.connect(":memory:", config=dict(_OPEN))
+def series(cells: Cells, type_: str) -> pd.Series[Any]:
+    """One column for pandas, NULL as NA: categories for coded strings, masked arrays for nullable numbers."""
+    if isinstance(cells, Coded):
+        return pd.Series(pd.Categorical.from_codes(cells.codes, pd.Index(cells.values, dtype="object")))
+    if isinstance(cells, Ints):
+        return pd.Series(pd.arrays.IntegerArray(cells.values.astype(_numpy_type(type_)), ~cells.valid))
+    return pd.Series(cells)
 
 
-def lock(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Shut files, network and settings for good, so that a query can read nothing but the tables; returns the connection."""
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-    return connection
+def _numpy_type(type_: str) -> Any:
+    return np.int32 if type_ == "INTEGER" else np.int64
 
 
-def create_table(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """Create one empty table of the schema."""
-    columns = ", ".join(f'"{c.name}" {c.type}{"" if c.nullable else " NOT NULL"}' for c in table.columns)
-    connection.execute(f'CREATE TABLE "{table.name}" ({columns})')
+def frame(table: Table, columns: Mapping[str, Cells]) -> pd.DataFrame:
+    """The table as a DataFrame with the columns of the schema in their order."""
+    return pd.DataFrame({c.name: series(columns[c.name], c.type) for c in table.columns}, copy=False)
 
 
-def view_files() -> list[Path]:
-    """The files of derived views, in the order in which they are created."""
-    return sorted(VIEWS.glob("*.sql"))
+def rows_frame(table: Table, rows: list[dict[str, Any]] | None) -> pd.DataFrame:
+    """A small table from row dictionaries; columns that a row lacks are NULL, keys outside the schema are left out."""
+    columns = {}
+    for column in table.columns:
+        values = [row.get(column.name) for row in rows or ()]
+        columns[column.name] = pd.Series(values, dtype=_PANDAS[column.type])
+    return pd.DataFrame(columns)
 
 
-def create_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the derived views that rules share."""
-    for path in view_files():
-        connection.execute(path.read_text(encoding="utf-8"))
+def _create(connection: duckdb.DuckDBPyConnection, table: Table, data: pd.DataFrame) -> None:
+    """One physical table with the schema's types, in the order of the frame."""
+    fields = ", ".join(f'"{c.name}" {c.type}' for c in table.columns)
+    connection.execute(f'CREATE TABLE "{table.name}" ({fields})')
+    if len(data):
+        names = ", ".join(f'"{c.name}"' for c in table.columns)
+        casts = ", ".join(f'CAST("{c.name}" AS {c.type})' for c in table.columns)
+        connection.register("incoming", data)
+        connection.execute(f'INSERT INTO "{table.name}" ({names}) SELECT {casts} FROM incoming')
+        connection.unregister("incoming")
 
 
-def empty_connection() -> duckdb.DuckDBPyConnection:
-    """A locked connection with every table and view of the schema and no row: what rule files are checked against."""
-    connection = open_connection()
+def views() -> tuple[str, ...]:
+    """Text of the shared views, one file a topic, in order of their names."""
+    folder = Path(__file__).with_name("tables")
+    return tuple(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql")))
+
+
+def connect(frames: Mapping[str, pd.DataFrame]) -> duckdb.DuckDBPyConnection:
+    """An in-memory database with every table of the schema (empty where `frames` has none) and the shared views, locked:
+    no files, no network, no extensions, no settings, no Python objects."""
+    connection = duckdb.connect(":memory:", config={"threads": 2, "memory_limit": "4GB", "autoinstall_known_extensions": False})
+    connection.execute("SET temp_directory = ''")
+    connection.execute("SET preserve_insertion_order = true")
     for table in TABLES:
-        create_table(connection, table)
-    create_views(connection)
-    return lock(connection)
+        data = frames.get(table.name)
+        _create(connection, table, data if data is not None else rows_frame(table, None))
+    for text in views():
+        connection.execute(text)
+    for setting in (
+        "autoload_known_extensions = false",
+        "python_enable_replacements = false",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"SET {setting}")
+    return connection

@@ -1,0 +1,68 @@
+"""Where the step goes, each instant given to one phase: the busy device's, else that of the gap's owner, else the host's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracediag.columns import IntArray
+from tracediag.intervals import Spans, exclusive, intersect, merge, subtract, total
+
+__all__ = ["ORDER", "Split", "host_layers", "split_window"]
+
+ORDER = ("optimizer", "backward", "forward", "comm", "input", "other")
+"""Precedence where work of several phases runs at once: computation hides communication and input, not the reverse."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Nanoseconds of one window by phase (keys: ORDER). The three parts of all phases add up to the window exactly."""
+
+    host: dict[str, int]
+    device: dict[str, int]
+    idle: dict[str, int]
+
+
+def host_layers(start: IntArray, end: IntArray, phase: npt.NDArray[np.object_], window: Spans) -> list[Spans]:
+    """Disjoint host time by phase in ORDER; holes between two events of one phase belong to it; the rest of the window is `other`.
+
+    start, end, phase: host events that show the phase (operators, optimizer and backward ranges).
+    """
+    layers = [intersect(merge(start[phase == name], end[phase == name]), window) for name in ORDER]
+    layers = exclusive(layers)
+    begin = np.concatenate([s for s, _ in layers])
+    stop = np.concatenate([e for _, e in layers])
+    owner = np.repeat(np.arange(len(ORDER)), [len(s) for s, _ in layers])
+    order = np.argsort(begin, kind="stable")
+    begin, stop, owner = begin[order], stop[order], owner[order]
+    same = owner[1:] == owner[:-1]
+    filled = []
+    for i, layer in enumerate(layers):
+        at = np.flatnonzero(same & (owner[1:] == i))
+        filled.append(_union(layer, intersect(merge(stop[at], begin[at + 1]), window)))
+    taken = _union(*filled)
+    filled[-1] = _union(filled[-1], subtract(window, taken))
+    return filled
+
+
+def _union(*sets: Spans) -> Spans:
+    return merge(np.concatenate([s for s, _ in sets]), np.concatenate([e for _, e in sets]))
+
+
+def split_window(window: Spans, host: list[Spans], device: dict[str, Spans] | None, gaps: dict[str, Spans] | None) -> Split:
+    """Split one window. host: disjoint layers in ORDER that cover it; device: merged busy time by phase, gaps: idle time by the
+    phase of its owner; both None where no device took part."""
+    if device is None or gaps is None:
+        return Split({name: total(layer) for name, layer in zip(ORDER, host, strict=True)}, dict.fromkeys(ORDER, 0), dict.fromkeys(ORDER, 0))
+    empty: Spans = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    busy = exclusive([intersect(device.get(name, empty), window) for name in ORDER])
+    left = subtract(window, _union(*busy))
+    idle = exclusive([intersect(gaps.get(name, empty), left) for name in ORDER])
+    rest = subtract(left, _union(*idle))
+    return Split(
+        {name: total(intersect(layer, rest)) for name, layer in zip(ORDER, host, strict=True)},
+        {name: total(layer) for name, layer in zip(ORDER, busy, strict=True)},
+        {name: total(layer) for name, layer in zip(ORDER, idle, strict=True)},
+    )

@@ -1,0 +1,128 @@
+"""Fill what a trace does not carry from the facts of the run: shapes, dtypes and source lines of TensorFlow nodes, source lines of torch ops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracediag.assemble import Events
+from tracediag.columns import Coded, IntArray, code_strings
+from tracediag.nesting import inherit
+
+__all__ = ["graph_columns", "python_sources", "recorded_sources"]
+
+_PREFIX = re.compile(r"^(?:StatefulPartitionedCall(?:_\d+)?/|PartitionedCall(?:_\d+)?/|cluster_\d+/)+")
+_NODE_COLUMNS = ("in_shapes", "in_dtypes", "out_shapes", "out_dtypes", "source")
+_FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): ")
+_LIBRARY = re.compile(
+    r"(^|/)(site-packages|dist-packages|lib/python3[^/]*|torch|tensorflow|keras|tf_keras|numpy|importlib|_tracediag)/|"
+    r"(^|/)(runpy|contextlib|threading)\.py$|^<"
+)
+
+
+def _nodes(run: dict[str, Any]) -> dict[str, tuple[str | None, ...]]:
+    """node name -> (in_shapes, in_dtypes, out_shapes, out_dtypes, source); a name in several graphs keeps what they agree on."""
+    graphs = run.get("graphs") or {}
+    strings = graphs.get("strings") or []
+    nodes: dict[str, tuple[str | None, ...]] = {}
+    for name, graph in graphs.items():
+        if name == "strings":
+            continue
+        for node in graph.get("nodes", ()):
+            facts = tuple(strings[i] if i is not None and 0 <= i < len(strings) else None for i in node[2:7])
+            known = nodes.get(node[0])
+            nodes[node[0]] = facts if known is None else tuple(a if a == b else None for a, b in zip(known, facts, strict=True))
+    return nodes
+
+
+def _lookup(nodes: dict[str, tuple[str | None, ...]], label: str) -> tuple[str | None, ...] | None:
+    """A node by its executed name: without call prefixes, then without what the graph optimizer put behind it."""
+    bare = _PREFIX.sub("", label)
+    return nodes.get(label) or nodes.get(bare) or nodes.get(bare.rsplit("/inputs_", 1)[0])
+
+
+def graph_columns(events: Events, run: dict[str, Any] | None) -> dict[str, Coded]:
+    """Columns of TensorFlow ops from the graphs of run.json, joined by node name; empty dict where there are none."""
+    nodes = _nodes(run) if run else {}
+    label = events.coded["label"]
+    if not nodes or not label.values:
+        return {}
+    found = [_lookup(nodes, value) for value in label.values]
+    result = {}
+    for i, column in enumerate(_NODE_COLUMNS):
+        table = code_strings([facts[i] if facts else None for facts in found])
+        spread = Coded(np.append(table.codes, np.int32(-1))[label.codes], table.values)
+        result[column] = fill(events.coded[column], spread) if column in events.coded else spread
+    return result
+
+
+def fill(first: Coded, second: Coded) -> Coded:
+    """`first`, and `second` where `first` is NULL."""
+    table: dict[str, int] = {value: i for i, value in enumerate(first.values)}
+    lookup = np.asarray([table.setdefault(value, len(table)) for value in second.values] + [-1], dtype=np.int32)
+    return Coded(np.where(first.codes >= 0, first.codes, lookup[second.codes]).astype(np.int32), tuple(table))
+
+
+def _frame_source(name: str) -> str | None:
+    """'file:line' of a Python frame in the user's code, None for library frames and built-ins."""
+    match = _FRAME.match(name)
+    if match is None or _LIBRARY.search(match["file"]):
+        return None
+    return f"{match['file']}:{match['line']}"
+
+
+def python_sources(events: Events, parent: IntArray, is_user: Callable[[str], str | None] = _frame_source) -> Coded | None:
+    """Source line of each host event from the innermost Python frame of the user's code around it; None without such frames.
+
+    Backward ops run outside any user frame: they take the line of the forward op that shares their sequence number.
+    """
+    rows = events.role_is("python")
+    if not rows.any():
+        return None
+    name = events.coded["name"]
+    table = code_strings([is_user(value) for value in name.values])
+    own = np.where(rows, np.append(table.codes, np.int32(-1))[name.codes], -1).astype(np.int64)
+    codes = inherit(parent, own)
+    return Coded(_from_forward(events, parent, codes).astype(np.int32), table.values)
+
+
+def _from_forward(events: Events, parent: IntArray, codes: IntArray) -> IntArray:
+    """Fill lines of events without one through the sequence number of the nearest enclosing event that has it."""
+    sequence = events.ints["sequence"]
+    known = np.flatnonzero(sequence.valid & (codes >= 0) & events.role_is("op"))
+    if len(known) == 0:
+        return codes
+    key = (events.file[known] << 48) + sequence.values[known]
+    order = np.argsort(key, kind="stable")
+    nearest = inherit(parent, np.where(sequence.valid, np.arange(len(events)), -1))
+    missing = np.flatnonzero((codes < 0) & (nearest >= 0))
+    wanted = (events.file[missing] << 48) + sequence.values[nearest[missing]]
+    at = np.searchsorted(key[order], wanted, "right") - 1
+    hit = (at >= 0) & (key[order][np.maximum(at, 0)] == wanted)
+    codes = codes.copy()
+    codes[missing[hit]] = codes[known[order[at[hit]]]]
+    return codes
+
+
+def recorded_sources(events: Events, run: dict[str, Any] | None, parent: IntArray, rank_in_step: IntArray) -> Coded | None:
+    """Source lines from run.json `sources`: [op name, in_shapes, ordinal within the step or -1, 'file:line']; None without them.
+
+    rank_in_step: ordinal of each event among those of its name and shapes in its step. Events below a matched op inherit its line.
+    """
+    rows = (run or {}).get("sources") or []
+    if not rows:
+        return None
+    exact = {(name, shapes, ordinal): line for name, shapes, ordinal, line in rows}
+    names, shapes = events.coded["name"], events.coded["in_shapes"]
+    wanted = {name for name, _, _, _ in rows}
+    candidates = np.flatnonzero(names.isin(wanted) & (events.coded["device"].codes < 0))
+    lines: list[str | None] = [None] * len(events)
+    shape_of = (*shapes.values, None)
+    for row in candidates.tolist():
+        name, shape = names.values[names.codes[row]], shape_of[shapes.codes[row]]
+        lines[row] = exact.get((name, shape, int(rank_in_step[row]))) or exact.get((name, shape, -1))
+    table = code_strings(lines)
+    return Coded(inherit(parent, table.codes.astype(np.int64)).astype(np.int32), table.values)

@@ -1,0 +1,139 @@
+"""The numbers at the head of a report: step times, device use, and where the step goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracediag.breakdown import ORDER, Split, host_layers, split_window
+from tracediag.columns import IntArray
+from tracediag.intervals import Spans, clip, merge, total
+
+if TYPE_CHECKING:
+    from tracediag.trace import Trace
+
+__all__ = ["breakdown", "device_stats", "step_stats", "unprofiled_steps"]
+
+MS = 1e6
+SHARE_DIGITS = 4
+
+
+def unprofiled_steps(trace: Trace) -> IntArray:
+    """Wall times in ns of the steps that ran without the profiler, past the warm-up where enough of them are left; shape (k,)."""
+    rows = trace.facts.get("step_series") or []
+    windows = (trace.run or {}).get("windows") or []
+    first = min((int(w.get("first_step") or 0) for w in windows), default=0)
+    free = [(row["step"], row["wall_ns"]) for row in rows if not row["profiled"]]
+    for start in (first, 1, 0):
+        kept = [wall for step, wall in free if step >= start]
+        if len(kept) >= 3 or start == 0:
+            return np.asarray(kept, np.int64)
+    return np.zeros(0, np.int64)
+
+
+def step_stats(trace: Trace) -> dict[str, Any]:
+    """count, median_ms and mad_ms of the recorded steps, the same measured without the profiler, and how steps were found."""
+    per_row = trace.steps_per_row
+    recorded = (trace.step_table.end - trace.step_table.start) / per_row if trace.has_steps else np.zeros(0)
+    free = unprofiled_steps(trace) / per_row
+    return {
+        "count": int(len(recorded) * per_row),
+        "median_ms": _median(recorded),
+        "mad_ms": _median(np.abs(recorded - np.median(recorded))) if len(recorded) else None,
+        "unprofiled_median_ms": _median(free),
+        "unprofiled_mean_ms": round(float(np.mean(free)) / MS, 4) if len(free) else None,
+        "found_by": trace.step_table.found_by if trace.has_steps else None,
+    }
+
+
+def _median(values: Any) -> float | None:
+    return round(float(np.median(values)) / MS, 4) if len(values) else None
+
+
+def device_stats(trace: Trace) -> dict[str, Any] | None:
+    """Kernels, busy time and busy share of the devices, clipped to the window; None without device work.
+
+    Window: first to last step of each rank, else first operator to last operator or device event. Several devices: their sums.
+    """
+    if not trace.has_device:
+        return None
+    busy = window = 0
+    for key, (rank, _) in enumerate(trace.device_names):
+        mine = trace.step_table.rank == rank
+        if not mine.any():
+            continue
+        start, end = int(trace.step_table.start[mine].min()), int(trace.step_table.end[mine].max())
+        busy += total(clip(trace.busy(key), start, end))
+        window += end - start
+    return {
+        "kernels": int(trace.strings("role").isin(["kernel"]).sum()),
+        "busy_ms": round(busy / MS, 4),
+        "busy_share": round(busy / window, 4) if window else 0.0,
+        "window_ms": round(window / MS, 4),
+    }
+
+
+def breakdown(trace: Trace) -> list[dict[str, Any]]:
+    """Milliseconds per step by phase, exclusive: shares add up to 1. Without steps: of the whole window."""
+    splits = [_rank_split(trace, int(rank)) for rank in np.unique(trace.step_table.rank)]
+    steps = max(len(trace.step_table) * trace.steps_per_row, 1)
+    host, device, idle = ({name: sum(getattr(s, part)[name] for s in splits) for name in ORDER} for part in ("host", "device", "idle"))
+    owned = [host[name] + device[name] + idle[name] for name in ORDER]
+    shares = _shares(owned)
+    return [
+        {
+            "phase": name,
+            "host_ms": round(host[name] / steps / MS, 4),
+            "device_ms": round(device[name] / steps / MS, 4),
+            "idle_ms": round(idle[name] / steps / MS, 4),
+            "share": share,
+        }
+        for name, share in zip(ORDER, shares, strict=True)
+    ]
+
+
+def _shares(owned: list[int]) -> list[float]:
+    """Shares rounded so that they still add up to 1: what rounding leaves goes to the largest remainders."""
+    whole, unit = sum(owned), 10**SHARE_DIGITS
+    if whole == 0:
+        return [0.0] * len(owned)
+    floors = [value * unit // whole for value in owned]
+    order = sorted(range(len(owned)), key=lambda i: (-(owned[i] * unit % whole), i))
+    for i in order[: unit - sum(floors)]:
+        floors[i] += 1
+    return [floor / unit for floor in floors]
+
+
+def _rank_split(trace: Trace, rank: int) -> Split:
+    """The split of one rank's steps."""
+    mine = trace.step_table.rank == rank
+    window = merge(trace.step_table.start[mine], trace.step_table.end[mine])
+    ranks = trace.col("rank") if rank >= 0 else None
+    of_rank = np.ones(len(trace), np.bool_) if ranks is None else ranks == rank
+    phase = trace.strings("phase").to_objects()
+    shown = np.flatnonzero(of_rank & ~trace.device_mask & _shows_phase(trace))
+    host = host_layers(trace.start[shown], trace.end[shown], phase[shown], window)
+    if not trace.has_device:
+        return split_window(window, host, None, None)
+    work = np.flatnonzero(of_rank & trace.device_mask)
+    device = _by_phase(trace.start[work], trace.end[work], phase[work])
+    gap_phase = trace.gap_strings("phase").to_objects()
+    keys = np.asarray([key for key, (r, _) in enumerate(trace.device_names) if r == rank])
+    gaps = np.flatnonzero(np.isin(trace.gap_table.device, keys))
+    idle = _by_phase(trace.gap_table.start[gaps], trace.gap_table.end[gaps], gap_phase[gaps])
+    return split_window(window, host, device, idle)
+
+
+def _by_phase(start: IntArray, end: IntArray, phase: Any) -> dict[str, Spans]:
+    """Merged time of each phase; unknown phases count as `other`."""
+    named = np.where(phase == None, "other", phase)  # noqa: E711 - elementwise
+    return {name: merge(start[named == name], end[named == name]) for name in ORDER}
+
+
+def _shows_phase(trace: Trace) -> Any:
+    """Host rows that say what the host is at: operators, and ranges of the optimizer, of backward and of waiting for input."""
+    role = trace.strings("role")
+    phase = trace.strings("phase")
+    ranges = role.isin(["annotation", "framework"]) & phase.isin(["optimizer", "backward", "input"])
+    return role.isin(["op"]) | (ranges & ~trace.strings("kind").isin(["input_work"]))

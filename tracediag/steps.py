@@ -1,0 +1,141 @@
+"""Where a training step begins and ends: step markers, else optimizer steps, else calls of the compiled step, else the whole window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tracediag.assemble import Events
+from tracediag.columns import IntArray
+from tracediag.intervals import locate
+from tracediag.kinds import DEVICE_ROLES
+
+__all__ = ["Steps", "find_steps", "step_of"]
+
+MARKER = "tracediag_step"
+LEAST = 3  # repeats that make a pattern a step
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps in order of rank and time, m rows. number: the marker's own number, else counted from 0. found_by: how all were found.
+
+    window: True when there is no step and the single row a rank is the whole recorded time.
+    """
+
+    number: IntArray
+    rank: IntArray  # -1: the trace names no rank
+    start: IntArray
+    end: IntArray
+    found_by: str
+
+    @property
+    def window(self) -> bool:
+        """Whether these are whole windows for want of steps."""
+        return self.found_by == "window"
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def _ranks(events: Events) -> IntArray:
+    return np.where(events.rank.valid, events.rank.values, -1)
+
+
+def find_steps(events: Events, rows_in_play: npt.NDArray[np.bool_] | None = None) -> Steps:
+    """Steps of every rank by the best evidence that any of them has. Each rank keeps its own boundaries."""
+    ranks = _ranks(events)
+    for found_by, finder in (("marker", _markers), ("optimizer", _optimizer_ends), ("function", _function_calls)):
+        parts = [finder(events, ranks == rank, int(rank)) for rank in np.unique(ranks)]
+        parts = [part for part in parts if len(part)]
+        if parts:
+            table = np.concatenate(parts)
+            return Steps(table[:, 0], table[:, 1], table[:, 2], table[:, 3], found_by)
+    return _windows(events, ranks)
+
+
+def _table(number: IntArray, rank: int, start: IntArray, end: IntArray) -> IntArray:
+    return np.stack([number, np.full(len(start), rank), start, end], axis=1).astype(np.int64)
+
+
+def _markers(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> IntArray:
+    """Step annotations; our own before the framework's; the same number twice (host and device copies) counts once."""
+    marks = np.flatnonzero(mine & events.ints["step_num"].valid & events.role_is("annotation"))
+    own = events.coded["name"].isin([MARKER])[marks]
+    if own.any():
+        marks = marks[own]
+    if len(marks) == 0:
+        return _table(marks, rank, marks, marks)
+    number, start, end = events.ints["step_num"].values[marks], events.start[marks], events.end[marks]
+    order = np.lexsort((start - end, start, number))
+    number, start, end = number[order], start[order], end[order]
+    fresh = np.append(True, (number[1:] != number[:-1]) | (start[1:] >= end[:-1]))
+    number, start, end = number[fresh], start[fresh], end[fresh]
+    order = np.argsort(start, kind="stable")
+    number, start, end = number[order], start[order], end[order]
+    end = np.minimum(end, np.append(start[1:], end[-1:]))
+    solid = end > start
+    return _table(number[solid], rank, start[solid], end[solid])
+
+
+def _optimizer_ends(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> IntArray:
+    """From the end of one optimizer step to the end of the next; several optimizers in turn make one step."""
+    flags = [value.startswith("Optimizer.step#") for value in events.coded["name"].values]
+    rows = np.flatnonzero(mine & events.coded["name"].where(flags) & ~events.role_is(*DEVICE_ROLES, "device_annotation"))
+    if len(rows) == 0:
+        return _table(rows, rank, rows, rows)
+    rows = rows[np.argsort(events.start[rows], kind="stable")]
+    names = events.coded["name"].codes[rows]
+    ends = events.end[rows[names == names[-1]]] if len(np.unique(names)) > 1 else events.end[rows]
+    return _between(ends, rank)
+
+
+def _between(ends: IntArray, rank: int) -> IntArray:
+    ends = np.unique(ends)
+    if len(ends) < LEAST:
+        return _table(ends[:0], rank, ends[:0], ends[:0])
+    return _table(np.arange(len(ends) - 1), rank, ends[:-1], ends[1:])
+
+
+def _function_calls(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> IntArray:
+    """Calls of the compiled function that takes most time, from the end of one to the end of the next."""
+    rows = np.flatnonzero(mine & events.role_is("function"))
+    if len(rows) == 0:
+        return _table(rows, rank, rows, rows)
+    names = events.coded["name"].codes[rows]
+    lanes = events.lane.codes[rows]
+    key = names.astype(np.int64) * (len(events.lane.values) + 1) + lanes
+    kinds, index, counts = np.unique(key, return_inverse=True, return_counts=True)
+    spent = np.bincount(index, weights=(events.end - events.start)[rows]) * (counts >= LEAST)
+    if spent.max(initial=0) <= 0:
+        return _table(rows[:0], rank, rows[:0], rows[:0])
+    return _between(events.end[rows[index == int(np.argmax(spent))]], rank)
+
+
+def _windows(events: Events, ranks: IntArray) -> Steps:
+    """No steps: first operator to last operator or device event, one row a rank."""
+    counted = events.role_is("op", "function", "annotation", "runtime", "framework", *DEVICE_ROLES)
+    opening = events.role_is("op", "function", "framework")
+    rows = []
+    for rank in np.unique(ranks):
+        mine = (ranks == rank) & counted
+        first = mine & opening if (mine & opening).any() else mine
+        if mine.any():
+            rows.append((0, int(rank), int(events.start[first].min()), int(events.end[mine].max())))
+    table = np.asarray(rows, dtype=np.int64).reshape(-1, 4)
+    return Steps(table[:, 0], table[:, 1], table[:, 2], table[:, 3], "window")
+
+
+def step_of(steps: Steps, ranks: IntArray, start: IntArray, launch: IntArray) -> IntArray:
+    """Row of `steps` that each event belongs to, -1: outside; a device op follows the call that launched it; shape (n,)."""
+    result = np.full(len(start), -1, np.int64)
+    for rank in np.unique(steps.rank):
+        at = np.flatnonzero(steps.rank == rank)
+        mine = np.flatnonzero(ranks == rank)
+        found = locate(steps.start[at], steps.end[at], start[mine])
+        result[mine] = np.where(found >= 0, at[found], -1)
+    linked = np.flatnonzero(launch >= 0)
+    result[linked] = result[launch[linked]]
+    return result
