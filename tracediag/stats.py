@@ -9,6 +9,7 @@ import numpy as np
 from tracediag.breakdown import ORDER, Split, host_layers, split_window
 from tracediag.columns import IntArray
 from tracediag.intervals import Spans, clip, merge, total
+from tracediag.kinds import PHASES
 
 if TYPE_CHECKING:
     from tracediag.trace import Trace
@@ -79,7 +80,7 @@ def breakdown(trace: Trace) -> list[dict[str, Any]]:
     splits = [_rank_split(trace, int(rank)) for rank in np.unique(trace.step_table.rank)]
     steps = max(len(trace.step_table) * trace.steps_per_row, 1)
     host, device, idle = ({name: sum(getattr(s, part)[name] for s in splits) for name in ORDER} for part in ("host", "device", "idle"))
-    owned = [host[name] + device[name] + idle[name] for name in ORDER]
+    owned = [host[name] + device[name] + idle[name] for name in PHASES]
     shares = _shares(owned)
     return [
         {
@@ -89,7 +90,7 @@ def breakdown(trace: Trace) -> list[dict[str, Any]]:
             "idle_ms": round(idle[name] / steps / MS, 4),
             "share": share,
         }
-        for name, share in zip(ORDER, shares, strict=True)
+        for name, share in zip(PHASES, shares, strict=True)
     ]
 
 

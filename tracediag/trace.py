@@ -55,7 +55,7 @@ class Trace:
     facts: dict[str, list[dict[str, Any]]]
     run: dict[str, Any] | None
     inputs: tuple[dict[str, Any], ...]
-    health: tuple[Health, ...]
+    file_health: tuple[Health, ...]
     raw_facts: tuple[dict[str, Any], ...] = ()
     present: frozenset[str] = field(default_factory=frozenset)
 
@@ -219,6 +219,13 @@ class Trace:
     def series(self) -> pd.DataFrame | None:
         """Step times of the whole run measured without the profiler, None when the run was not captured by us."""
         return self.frames.get("step_series")
+
+    @cached_property
+    def health(self) -> tuple[Health, ...]:
+        """Problems of the trace itself: of its files, of the capture, and of the whole (see `health.check_trace`)."""
+        from tracediag.health import check_trace
+
+        return check_trace(self)
 
     def has(self, name: str) -> bool:
         """Whether a table (`params`) or a column with at least one value (`ops.in_shapes`) is there."""
