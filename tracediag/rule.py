@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +30,14 @@ class Saving:
 
 @dataclass(frozen=True)
 class RuleTest:
-    """A test inside a rule file. given: table -> rows; expect: fires, and any of confidence, share, group, severity, message_contains."""
+    """A test inside a rule file.
+
+    given: table -> rows, and `framework`, `run` (see `Trace.from_rows`). expect: fires, and any of confidence, share, group, severity,
+    message_contains.
+    """
 
     name: str
-    given: Mapping[str, Sequence[Mapping[str, Any]]]
+    given: Mapping[str, Any]
     expect: Mapping[str, Any]
 
 

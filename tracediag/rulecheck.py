@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from tracediag.columns import ROLES
-from tracediag.database import empty_connection
+from tracediag.database import connect
 from tracediag.findings import CONFIDENCES
 from tracediag.kinds import KINDS, PHASES
 from tracediag.rule import Rule
@@ -18,7 +18,19 @@ from tracediag.schema import TABLES
 
 __all__ = ["CLAIM_COLUMNS", "ENGINE_FACTS", "PLACEHOLDER", "check_queries", "check_query", "vocabularies"]
 
-CLAIM_COLUMNS = ("op_id", "gap_id", "series_step", "claim_ns", "step", "group_key", "confidence", "source", "keep_low", "keep_high", "share")
+CLAIM_COLUMNS = (
+    "op_id",
+    "gap_id",
+    "series_step",
+    "claim_ns",
+    "step",
+    "group_key",
+    "confidence",
+    "source",
+    "keep_low",
+    "keep_high",
+    "share",
+)
 """Columns of a query that the engine understands; all others are facts for the message."""
 
 ENGINE_FACTS = ("percent", "ms_per_step")
@@ -58,7 +70,7 @@ def check_queries(rules: Iterable[Rule]) -> list[str]:
     rules = list(rules)
     if not rules:
         return []
-    with empty_connection() as connection:
+    with connect({}) as connection:
         return [f"{Path(rule.path).name}: {problem}" for rule in rules for problem in check_query(rule, connection)]
 
 

@@ -20,6 +20,8 @@ FRAMEWORKS = ("torch", "tensorflow", "jax")
 DEVICES = ("any", "cpu", "gpu", "tpu")
 FIX_FRAMEWORKS = (*FRAMEWORKS, "keras", "any")
 TRANSFORMS = ("drop", "keep", "none")
+BUILDING_KEYS = {"launch", "repeat", "every_ns", "step_num"}
+"""Keys of op rows in tests that are no columns: see `Trace.from_rows`."""
 EXPECTATIONS = ("fires", "confidence", "severity", "share", "group", "message_contains")
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -105,7 +107,7 @@ class _Fields:
 def parse_rule(text: str, path: Path) -> tuple[Rule | None, list[str]]:
     """The rule in `text` and what is wrong with it; the rule is None when the text is no YAML mapping."""
     try:
-        data = yaml.load(text, Loader=_Loader)  # noqa: S506  # a subclass of the safe loader
+        data = yaml.load(text, Loader=_Loader)  # a subclass of the safe loader
     except yaml.YAMLError as error:
         return None, ["not YAML: " + " ".join(str(error).split())]
     if not isinstance(data, dict):
@@ -209,7 +211,6 @@ def _check_names(rule: Rule, path: Path, f: _Fields) -> None:
 
 def _check_tests(rule: Rule, f: _Fields) -> None:
     """Each test must build real tables and expect known things, and there must be one that fires and one that does not."""
-    columns = {table.name: set(table.names) for table in TABLES}
     for test in rule.tests:
         where = f"test {test.name!r}"
         for name in test.expect:
@@ -218,12 +219,20 @@ def _check_tests(rule: Rule, f: _Fields) -> None:
         if not isinstance(test.expect.get("fires"), bool):
             f.fail(where, "expect: fires must be true or false")
         for name, rows in test.given.items():
-            if name not in columns or not isinstance(rows, list):
-                f.fail(where, f"given: {name!r} is no table with a list of rows")
-                continue
-            used = {column for row in rows if isinstance(row, dict) for column in row}
-            unknown = sorted(str(column) for column in used - columns[name])
-            if unknown or any(not isinstance(row, dict) for row in rows):
-                f.fail(where, f"given: table {name} has no column {', '.join(unknown)}" if unknown else f"given: {name}: rows are mappings")
+            problem = _given_problem(name, rows)
+            if problem:
+                f.fail(where, f"given: {problem}")
     if {test.expect.get("fires") for test in rule.tests} < {True, False}:
         f.fail("tests", "needs one test that fires and one that stays silent")
+
+
+def _given_problem(name: str, rows: Any) -> str | None:
+    """What is wrong with one entry of `given`: rows of a table, `run` (more of run.json) or `framework`."""
+    if name in ("framework", "run"):
+        return None if isinstance(rows, str if name == "framework" else dict) else f"{name} has the wrong type"
+    columns = {table.name: set(table.names) for table in TABLES}
+    if name not in columns or not isinstance(rows, list) or any(not isinstance(row, dict) for row in rows):
+        return f"{name!r} is no table with a list of rows"
+    known = columns[name] | (BUILDING_KEYS if name == "ops" else set())
+    unknown = sorted({str(column) for row in rows for column in row} - known)
+    return f"table {name} has no column {', '.join(unknown)}" if unknown else None

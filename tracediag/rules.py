@@ -13,6 +13,7 @@ from tracediag.rulefields import parse_rule
 
 __all__ = ["Param", "Rule", "RuleTest", "Saving", "load_rules", "override_params", "rules_folder", "select_rules"]
 
+
 def rules_folder() -> Path:
     """Folder of the rules that come with tracediag: inside an installed package, else beside it in the source tree."""
     package = Path(__file__).resolve().parent
@@ -60,9 +61,7 @@ def _clashes(rules: Sequence[Rule]) -> list[str]:
             if other is not rule:
                 problems.append(f"{Path(rule.path).name}: {field} {getattr(rule, field)!r} is taken by {other.path}")
     ids = {rule.id for rule in rules}
-    return problems + [
-        f"{Path(rule.path).name}: excludes: no rule {name!r}" for rule in rules for name in rule.excludes if name not in ids
-    ]
+    return problems + [f"{Path(rule.path).name}: excludes: no rule {name!r}" for rule in rules for name in rule.excludes if name not in ids]
 
 
 def override_params(rules: Iterable[Rule], overrides: Mapping[str, Mapping[str, Param]]) -> tuple[Rule, ...]:

@@ -1,0 +1,108 @@
+"""Documentation pages generated from the code: one page a rule, and their index."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tracediag.findings import Fix
+from tracediag.rule import Rule
+from tracediag.rules import load_rules
+
+__all__ = ["main", "rule_index", "rule_page", "rule_pages", "stale", "write_pages"]
+
+_TRANSFORMS = {
+    "drop": "The prediction takes the claimed time away.",
+    "keep": "The prediction takes the claimed time away but for the part that the fix leaves.",
+    "none": "No speed-up is predicted.",
+}
+
+
+def rule_page(rule: Rule) -> str:
+    """The page of one rule, in Markdown."""
+    parts = [
+        f"# {rule.code} {rule.id}",
+        f"**{rule.title}**",
+        rule.summary,
+        _facts(rule),
+        f"## Why\n\n{rule.why}",
+        "## What to do\n\n" + "\n\n".join(_fix(fix) for fix in rule.fix),
+        f"**What it changes in training:** {rule.changes_training or 'nothing.'}",
+        _params(rule),
+        f"## How it is seen\n\n{_TRANSFORMS[rule.saving.transform]}\n\n```sql\n{rule.query}\n```",
+        "## References\n\n" + "\n".join(f"- <{url}>" for url in rule.references) if rule.references else "",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _facts(rule: Rule) -> str:
+    rows = {
+        "category": rule.category,
+        "frameworks": ", ".join(rule.frameworks),
+        "holds on": ", ".join(rule.devices),
+        "severity, at most": rule.severity,
+        "confidence": rule.confidence,
+        "needs": ", ".join(f"`{name}`" for name in rule.needs) or "nothing but ops",
+        "owns time": "no: an umbrella over other findings" if rule.umbrella else "yes" if rule.owns else "no",
+        "comes before": ", ".join(f"[{name}]({name}.md)" for name in rule.excludes),
+        "since": rule.since,
+    }
+    return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items() if value)
+
+
+def _fix(fix: Fix) -> str:
+    language = "sh" if fix.code and fix.code.lstrip().startswith("$") else "python"
+    text = f"**{fix.framework}**: {fix.text}" if fix.framework != "any" else fix.text
+    return f"{text}\n\n```{language}\n{fix.code}\n```" if fix.code else text
+
+
+def _params(rule: Rule) -> str:
+    rows = {"min_share": rule.min_share, **rule.params}
+    lines = "\n".join(f"| `{name}` | {value} |" for name, value in sorted(rows.items()))
+    return f"## Parameters\n\n| parameter | default |\n|---|---|\n{lines}"
+
+
+def rule_index(rules: Iterable[Rule]) -> str:
+    """The page that lists the rules."""
+    rows = "\n".join(f"| {rule.code} | [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.title} |" for rule in rules)
+    return f"# Rules\n\n| code | id | severity, at most | what it finds |\n|---|---|---|---|\n{rows}\n"
+
+
+def rule_pages(rules: Iterable[Rule]) -> dict[str, str]:
+    """File name -> text of every page of the rules."""
+    rules = tuple(rules)
+    return {**{f"{rule.id}.md": rule_page(rule) for rule in rules}, "index.md": rule_index(rules)}
+
+
+def stale(folder: Path, pages: Mapping[str, str]) -> list[str]:
+    """Names of pages in `folder` that are missing, differ or have no source any more."""
+    there = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
+    return sorted(name for name in {*there, *pages} if there.get(name) != pages.get(name))
+
+
+def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
+    """Write the pages and remove those that have no source any more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in stale(folder, pages):
+        if name in pages:
+            (folder / name).write_text(pages[name], encoding="utf-8")
+        else:
+            (folder / name).unlink()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write docs/ of the source tree; with --check only say which pages are stale (exit code 1)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    folder = Path(__file__).resolve().parent.parent / "docs" / "rules"
+    pages = rule_pages(load_rules())
+    if "--check" in arguments:
+        late = stale(folder, pages)
+        sys.stdout.write("".join(f"docs/rules/{name} is stale; run: python -m tracediag.docgen\n" for name in late))
+        return int(bool(late))
+    write_pages(folder, pages)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
