@@ -1,0 +1,98 @@
+"""The registry of file formats, and `read_all`: paths -> columns of every trace in them.
+
+A format is a module with `FORMAT`, `sniff(head) -> bool` and `read(source) -> Raw`; adding one is one import and one entry below.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from tracediag.columns import Raw
+from tracediag.errors import InputError, NotATraceError
+from tracediag.readers import kineto
+from tracediag.readers._unknown import describe
+from tracediag.sources import Source, open_sources
+
+__all__ = ["READERS", "Reader", "read_all", "read_source"]
+
+RUN_SCHEMA = "tracediag.run/"
+
+
+class Reader(Protocol):
+    """What a format module offers. FORMAT: its name in reports."""
+
+    FORMAT: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Whether a file that begins with `head` (up to 64 KiB) is of this format."""
+
+    def read(self, source: Source) -> Raw:
+        """The columns of one file. Raises NotATraceError, BrokenTraceError or InputError."""
+
+
+READERS: tuple[Reader, ...] = (kineto,)
+
+
+def read_source(source: Source) -> Raw:
+    """Read one file with the first format that knows it. Raises NotATraceError when none does."""
+    head = source.head()
+    for reader in READERS:
+        if reader.sniff(head):
+            return reader.read(source)
+    raise NotATraceError(f"{source.name}: {describe(head)}")
+
+
+def read_all(paths: Sequence[str]) -> tuple[list[Raw], dict[str, Any] | None, list[dict[str, Any]]]:
+    """Read every trace behind `paths` (files, archives, directories, URLs).
+
+    Returns the columns of each trace, the run.json beside them (None without one), and one row per trace for the report:
+    path, format, framework, bytes, events, rank. Files in a directory or archive that are no traces are passed over as long as one
+    is. Raises InputError and its kinds.
+    """
+    sources, runs = open_sources(paths)
+    raws: list[Raw] = []
+    inputs: list[dict[str, Any]] = []
+    refused: list[NotATraceError] = []
+    for source in sources:
+        try:
+            raw = read_source(source)
+        except NotATraceError as error:
+            if not source.listed:
+                raise
+            refused.append(error)
+            continue
+        raws.append(raw)
+        inputs.append(_input_row(source, raw))
+    if not raws:
+        raise refused[0] if refused else InputError(f"{', '.join(map(str, paths))}: no trace here")
+    return raws, _run_facts(runs), inputs
+
+
+def _input_row(source: Source, raw: Raw) -> dict[str, Any]:
+    return {
+        "path": source.name,
+        "format": raw.format,
+        "framework": raw.framework,
+        "bytes": source.size,
+        "events": raw.events,
+        "rank": raw.rank,
+    }
+
+
+def _run_facts(runs: Sequence[Source]) -> dict[str, Any] | None:
+    """The first run.json of ours. Raises InputError when it is broken or of a newer major version."""
+    for source in runs:
+        try:
+            run = json.loads(source.read())
+        except (ValueError, UnicodeDecodeError) as error:
+            raise InputError(f"{source.name}: broken JSON ({error}); remove it to explain the trace alone") from error
+        schema = run.get("schema") if isinstance(run, dict) else None
+        if not isinstance(schema, str) or not schema.startswith(RUN_SCHEMA):
+            continue
+        if schema != f"{RUN_SCHEMA}1":
+            raise InputError(f"{source.name}: written by a newer tracediag ({schema}); upgrade with `pip install -U tracediag`")
+        result: dict[str, Any] = run
+        return result
+    return None

@@ -1,0 +1,34 @@
+"""Make damaged JSON of one event readable: NaN and Infinity, bad UTF-8, raw control characters, wrong escapes, unescaped quotes."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["repair"]
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_NAME = re.compile(r'("name":\s*")(.*?)("\s*,\s*"(?:pid|ph|cat|ts|tid|args|dur)")', re.DOTALL)
+_QUOTE = re.compile(r'(?<!\\)"')
+
+
+def repair(text: bytes) -> tuple[bytes, bool]:
+    """(readable JSON, whether bytes that are no UTF-8 were replaced).
+
+    NaN and Infinity become -1e400 in `dur` and `ts`, so that the event counts as one with a bad duration, and null elsewhere.
+    """
+    plain = text.decode("utf-8", "replace")
+    replaced = "\ufffd" in plain and "\ufffd".encode() not in text
+    plain = _NAME.sub(lambda m: m.group(1) + _QUOTE.sub(r'\\"', m.group(2)) + m.group(3), plain)
+    plain = re.sub(r'("(?:dur|ts)"\s*:\s*)-?\b(?:NaN|nan|Infinity|inf)\b', r"\g<1>-1e400", plain)
+    return _TOKEN.sub(_token, plain).encode(), replaced
+
+
+def _token(match: re.Match[str]) -> str:
+    token = match.group()
+    if not token.startswith('"'):
+        return "null"
+    if "\\" in token:
+        token = _BAD_ESCAPE.sub(r"\\\\", token)
+    return _CONTROL.sub(lambda m: f"\\u{ord(m.group()):04x}", token)

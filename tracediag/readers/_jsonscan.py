@@ -1,0 +1,196 @@
+"""Cut a stream of Chrome-trace JSON into batches of whole events without loading it, whatever its layout.
+
+The fast way guesses a boundary ("},{") near the end of a block and lets the decoder prove it: a prefix that is cut anywhere but
+between two events of the array cannot be valid JSON. Where no guess holds, a string-aware walk finds the events one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from tracediag.errors import InputError
+from tracediag.readers._jsonrepair import repair
+
+__all__ = ["EventStream"]
+
+T = TypeVar("T")
+
+BATCH = 1 << 19
+MAX_HEAD = 256 << 20
+MAX_EVENT = 64 << 20  # more bytes without a whole event: the file is damaged there
+_CUT = re.compile(rb'\}\s*,\s*\{\s*"')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}"]', re.DOTALL)
+_LIST = re.compile(rb"\s*:\s*(.)", re.DOTALL)
+_GUESSES = 4
+
+
+@dataclass
+class EventStream(Generic[T]):
+    """Reads blocks of bytes and gives out decoded batches of events.
+
+    decode: turns `[event, ...]` into a list, raising msgspec.DecodeError. keys: the trace-level keys, complete after the last batch.
+    """
+
+    blocks: Iterable[bytes]
+    decode: Callable[[bytes], list[T]]
+    decode_one: Callable[[bytes], T]  # lenient: any JSON object; raises ValueError when nothing can be made of it
+    keys: dict[str, Any] = field(default_factory=dict)
+    lost: int = 0  # events that could not be decoded
+    bad_utf8: int = 0  # events in which bytes were replaced
+    closed: bool = False  # the array of events ended as it should
+    bare: bool = False  # the file is a list, not an object
+    left_over: int = 0  # bytes behind the last whole event of a file that never closes
+    found: bool = False  # there is an array of events
+
+    def batches(self) -> Iterator[list[T]]:
+        """Lists of decoded events in file order. Raises InputError when the head is absurdly long."""
+        blocks = iter(self.blocks)
+        buffer = yield from self._events(self._head(blocks), blocks)
+        self._tail(buffer + b"".join(_bounded(blocks)))
+
+    def _head(self, blocks: Iterator[bytes]) -> bytes:
+        """Skip to the first event; returns the rest of what was read."""
+        buffer = b""
+        for block in blocks:
+            buffer += block
+            text = buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
+            if text.startswith(b"["):
+                self.bare = self.found = True
+                return text[1:]
+            start = _find_array(text)
+            if start is not None:
+                self.found = True
+                self._keys_of(text[: start[0]].rstrip().rstrip(b",") + b"}")
+                return text[start[1] :]
+            if len(buffer) > MAX_HEAD:
+                raise InputError("no traceEvents within the first 256 MiB")
+        self._keys_of(buffer)
+        return b""
+
+    def _events(self, buffer: bytes, blocks: Iterator[bytes]) -> Iterator[Any]:
+        """Yield batches until the array ends; returns the bytes behind it."""
+        want = BATCH
+        while True:
+            ended = False
+            parts = [buffer]
+            size = len(buffer)
+            while size < want and not ended:
+                block = next(blocks, b"")
+                ended = not block
+                parts.append(block)
+                size += len(block)
+            buffer = b"".join(parts)
+            batch, rest = (None, buffer) if ended else self._guess(buffer)
+            if batch is None:
+                batch, rest, closed = self._walk(buffer)
+                if closed or ended or len(rest) > MAX_EVENT:
+                    self.closed = closed
+                    self.left_over = 0 if closed else len(rest.strip(b" \t\r\n,"))
+                    yield batch
+                    return rest if closed else b""
+            yield batch
+            want = max(BATCH, 2 * len(rest))
+            buffer = rest
+
+    def _guess(self, buffer: bytes) -> tuple[list[T] | None, bytes]:
+        """Try the last few places that look like a boundary. Returns (None, buffer) when none of them is one."""
+        cuts = [match.start() + 1 for match in _CUT.finditer(buffer, max(0, len(buffer) - (1 << 14)))][-_GUESSES:]
+        for cut in reversed(cuts):
+            try:
+                return self.decode(b"[" + buffer[:cut] + b"]"), buffer[cut:].lstrip().removeprefix(b",")
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+        return None, buffer
+
+    def _walk(self, buffer: bytes) -> tuple[list[T], bytes, bool]:
+        """Every whole event of the buffer, the rest, and whether the array ended."""
+        spans, end, closed = _spans(buffer)
+        if not spans:
+            return [], buffer[end:], closed
+        try:
+            batch = self.decode(b"[" + b",".join([buffer[a:b] for a, b in spans]) + b"]")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            batch = [event for a, b in spans for event in self._one(buffer[a:b])]
+        return batch, buffer[end:], closed
+
+    def _one(self, text: bytes) -> Iterator[T]:
+        try:
+            yield from self.decode(b"[" + text + b"]")
+            return
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            fixed, replaced = repair(text)
+        self.bad_utf8 += replaced
+        try:
+            yield self.decode_one(fixed)
+        except ValueError:
+            self.lost += 1
+
+    def _tail(self, text: bytes) -> None:
+        if self.closed and not self.bare:
+            self._keys_of(b"{" + text.strip().removeprefix(b","))
+
+    def _keys_of(self, text: bytes) -> None:
+        """Add the trace-level keys in an object; what stands behind its end is ignored, what cannot be read is left out."""
+        spans, _, _ = _spans(text)
+        if not spans:
+            return
+        fixed, _ = repair(text[spans[0][0] : spans[0][1]])
+        try:
+            values = msgspec.json.decode(fixed)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        self.keys.update({key: value for key, value in values.items() if key != "traceEvents"})
+
+
+def _bounded(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """At most MAX_HEAD bytes of the tail: behind the events stand facts, not data."""
+    size = 0
+    for block in blocks:
+        size += len(block)
+        if size <= MAX_HEAD:
+            yield block
+
+
+def _find_array(text: bytes) -> tuple[int, int] | None:
+    """(start of the key, start of the first event) of traceEvents at the top level, None when it was not met."""
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token in b"[{":
+            depth += 1
+        elif token in b"]}":
+            depth -= 1
+        elif depth == 1 and token == b'"traceEvents"':
+            value = _LIST.match(text, match.end())
+            if value is not None and value.group(1) == b"[":
+                return match.start(), value.end()
+        elif token == b'"':
+            return None
+    return None
+
+
+def _spans(text: bytes) -> tuple[list[tuple[int, int]], int, bool]:
+    """Whole objects at the top level of `text`: (start, end) pairs, where the rest begins, and whether a ']' closed the list."""
+    spans: list[tuple[int, int]] = []
+    depth = start = end = 0
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token in b"[{":
+            if depth == 0:
+                start = match.start()
+            depth += 1
+        elif token in b"]}":
+            if depth == 0 and token == b"]":
+                return spans, match.end(), True
+            depth -= 1
+            if depth <= 0:
+                depth, end = 0, match.end()
+                spans.append((start, end))
+        elif token == b'"':
+            break
+    return spans, end, False

@@ -1,0 +1,166 @@
+"""Collect batches of Kineto events into columns: one pass a group of categories, no object kept per event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
+from tracediag.readers._coding import NONE, Codes, Dictionary, Integers, joined_ints, nanoseconds
+from tracediag.readers._kineto_args import Event, dtype_list, json_text
+from tracediag.readers._kineto_groups import Group, detail_text, device_group, lane_text, op_group, runtime_group
+from tracediag.readers._kineto_memory import MemoryRows
+from tracediag.readers._kineto_roles import MEMORY, METADATA, final_roles, role_of
+
+__all__ = ["KinetoColumns"]
+
+_OPS = np.isin(ROLES, ("op", "annotation", "framework"))
+_DEVICE = np.isin(ROLES, ("kernel", "copy", "memset", "device_annotation", "device_sync"))
+_RUNTIME = np.isin(ROLES, ("runtime",))
+_STEP = re.compile(r"ProfilerStep#(\d+)$")
+_NUMBERS = ("external", "correlation", "sequence", "flops", "bytes")
+_STRINGS = ("in_shapes", "in_dtypes", "in_strides", "in_values", "out_shapes", "out_dtypes")
+_LIMIT = 1 << 62
+_ABSOLUTE = 10**18  # ns since 1970; a smaller time counts from baseTimeNanoseconds
+
+
+class KinetoColumns:
+    """Growing columns of one trace: `add` takes events, `raw` makes the result."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.lane_names: dict[str, str] = {}
+        self.memory = MemoryRows()
+        self._name, self._lane, self._device = Codes(), Codes(_lane), Codes(_device)
+        self._strings = {column: Codes(dtype_list if column.endswith("dtypes") else json_text) for column in _STRINGS}
+        self._detail = Codes(detail_text)
+        self._numbers = {column: Integers() for column in _NUMBERS}
+        self._starts: list[IntArray] = []
+        self._durs: list[IntArray] = []
+        self._roles: list[npt.NDArray[np.int8]] = []
+        self._kinds = Dictionary()  # (ph, cat) -> code
+        self._kind_roles: list[int] = []  # code -> role
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Append a batch."""
+        self.events += len(events)
+        roles = self._role_codes(events)
+        for index in np.flatnonzero(roles == METADATA).tolist():
+            self._metadata(events[index])
+        instants = np.flatnonzero(roles == MEMORY)
+        if len(instants):
+            self.memory.add([events[i] for i in instants.tolist()])
+        kept = np.flatnonzero(roles >= 0)
+        if len(kept):
+            self._rows([events[i] for i in kept.tolist()], roles[kept])
+
+    def _role_codes(self, events: Sequence[Event]) -> npt.NDArray[np.int8]:
+        codes = self._kinds.codes(((e.ph, e.cat) for e in events), len(events))
+        for ph, cat in list(self._kinds)[len(self._kind_roles) :]:
+            self._kind_roles.append(role_of(ph, cat))
+        return np.asarray(self._kind_roles, np.int8)[codes]
+
+    def _metadata(self, event: Event) -> None:
+        if event.name == "thread_name":
+            try:
+                self.lane_names[lane_text((event.pid, event.tid))] = str(msgspec.json.decode(event.args)["name"])
+            except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
+                return  # a lane without a name is no loss
+
+    def _rows(self, rows: Sequence[Event], roles: npt.NDArray[np.int8]) -> None:
+        n = len(rows)
+        args = [e.args for e in rows]
+        ops, calls, device = (np.flatnonzero(flags[roles]) for flags in (_OPS, _RUNTIME, _DEVICE))
+        op = op_group([args[i] for i in ops.tolist()])
+        call = runtime_group([args[i] for i in calls.tolist()])
+        work = device_group([rows[i] for i in device.tolist()], [args[i] for i in device.tolist()])
+        self._roles.append(roles)
+        self._starts.append(nanoseconds([e.ts for e in rows]))
+        self._durs.append(nanoseconds([e.dur for e in rows]))
+        self._name.add((e.name for e in rows), n)
+        self._lane.add(_lane_keys(rows, device, work), n)
+        self._device.add_at((lane[1] for lane in work.lanes), device, n)
+        for column, codes in self._strings.items():
+            codes.add_at(op.strings[column], ops, n)
+        self._scatter(n, (ops, op), (calls, call), (device, work))
+
+    def _scatter(self, n: int, *groups: tuple[npt.NDArray[Any], Group]) -> None:
+        """Write the numbers and details of each group to its rows."""
+        for column, integers in self._numbers.items():
+            values = np.full(n, NONE, np.int64)
+            for index, group in groups:
+                if column in group.numbers:
+                    values[index] = group.numbers[column]
+            integers.add(values)
+        codes = np.full(n, -1, np.int32)
+        for index, group in groups:
+            if group.details:
+                codes[index] = self._detail.table.codes(group.details, len(index))
+        self._detail.add_codes(codes)
+
+    def bad(self) -> int:
+        """How many rows have an unusable start or duration."""
+        return int((~self._usable()).sum())
+
+    def _usable(self) -> npt.NDArray[np.bool_]:
+        start, dur = joined_ints(self._starts), joined_ints(self._durs)
+        return (np.abs(start) < _LIMIT) & (start != NONE) & (dur >= 0) & (dur < _LIMIT)
+
+    def raw(self, form: str, rank: int | None, facts: dict[str, Any], health: tuple[Health, ...]) -> Raw:
+        """The columns, without the events whose times are unusable."""
+        keep = self._usable()
+        start = joined_ints(self._starts)[keep]
+        base = facts.get("base_time_ns", 0)
+        shift = base if 0 < base < _LIMIT and start.max(initial=0) < _ABSOLUTE else 0
+        name = self._name.coded(keep)
+        roles = np.concatenate(self._roles)[keep] if self._roles else np.zeros(0, np.int8)
+        return Raw(
+            format=form,
+            framework="torch",
+            events=self.events,
+            rank=rank,
+            name=name,
+            role=Coded(final_roles(roles, name), ROLES),
+            label=Coded(np.full(len(start), -1, np.int32), ()),
+            device=self._device.coded(keep),
+            lane=self._lane.coded(keep),
+            start_ns=start + shift,
+            dur_ns=joined_ints(self._durs)[keep],
+            step_num=_step_numbers(name),
+            detail=self._detail.coded(keep),
+            memory=self.memory.columns(shift),
+            facts=facts,
+            health=health,
+            **{column: codes.coded(keep) for column, codes in self._strings.items()},
+            **{column: integers.ints(keep) for column, integers in self._numbers.items()},
+        )
+
+
+def _lane_keys(rows: Sequence[Event], device: npt.NDArray[Any], work: Group) -> list[tuple[Any, ...]]:
+    keys: list[tuple[Any, ...]] = [(e.pid, e.tid) for e in rows]
+    for row, lane in zip(device.tolist(), work.lanes, strict=True):
+        keys[row] = lane
+    return keys
+
+
+def _lane(key: tuple[Any, ...]) -> str:
+    if len(key) == 2:
+        return lane_text((key[0], key[1]))
+    stream = key[2].removeprefix("stream ").strip() if isinstance(key[2], str) else key[2]
+    return f"gpu {key[1]} stream {stream}"
+
+
+def _device(number: Any) -> str | None:
+    return f"cuda:{number}" if isinstance(number, int) or str(number).isdigit() else str(number) or None
+
+
+def _step_numbers(name: Coded) -> Ints:
+    found = [_STEP.match(value) for value in name.values]
+    numbers = np.array([int(m.group(1)) if m and len(m.group(1)) < 19 else 0 for m in found] + [0], np.int64)
+    valid = name.where([m is not None for m in found])
+    return Ints(np.where(valid, numbers[name.codes], 0), valid)

@@ -1,0 +1,132 @@
+"""Turn the args of one group of Kineto events (host ops, runtime calls, device work) into pieces of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from tracediag.columns import IntArray
+from tracediag.readers._coding import NONE, int64, positive, texts
+from tracediag.readers._kineto_args import (
+    COLLECTIVE_KEYS,
+    DEVICE_DETAIL,
+    DeviceArgs,
+    Event,
+    OpArgs,
+    RuntimeArgs,
+    collective_bytes,
+    decode_args,
+    pack_detail,
+)
+
+__all__ = ["Group", "detail_text", "device_group", "lane_text", "op_group", "runtime_group"]
+
+_RARE = (b'"Collective name"', b'"kernel_backend"')
+
+
+@dataclass
+class Group:
+    """Pieces of columns for m events: numbers by column, raw JSON by string column, keys of `detail`, keys of `lane`."""
+
+    numbers: dict[str, IntArray] = field(default_factory=dict)
+    strings: dict[str, list[bytes]] = field(default_factory=dict)
+    details: list[Hashable] = field(default_factory=list)
+    lanes: list[tuple[Any, Any, Any]] = field(default_factory=list)
+
+
+def op_group(raws: Sequence[Any]) -> Group:
+    """Host ops and annotations."""
+    args = decode_args(OpArgs, raws)
+    new, old = texts([a.shapes for a in args]), texts([a.shapes_old for a in args])
+    group = Group(
+        {
+            "external": positive(int64([a.external for a in args])),
+            "sequence": positive(int64([a.sequence for a in args]), 0),
+            "flops": int64([a.flops for a in args]),
+        },
+        {
+            "in_shapes": [a or b for a, b in zip(new, old, strict=True)] if any(old) else new,
+            "in_dtypes": texts([a.types for a in args]),
+            "in_strides": texts([a.strides for a in args]),
+            "in_values": texts([a.values for a in args]),
+            "out_shapes": texts([a.out_shapes for a in args]),
+            "out_dtypes": texts([a.out_types for a in args]),
+        },
+        [a.fwd_thread if a.fwd_thread != NONE else None for a in args],
+    )
+    _add_rare(group, raws)
+    return group
+
+
+def runtime_group(raws: Sequence[Any]) -> Group:
+    """Calls of the runtime and driver."""
+    args = decode_args(RuntimeArgs, raws)
+    return Group(
+        {
+            "external": _either([a.external for a in args], [a.external_old for a in args]),
+            "correlation": positive(int64([a.correlation for a in args])),
+            "bytes": int64([a.bytes if isinstance(a.bytes, int) else NONE for a in args]),
+        }
+    )
+
+
+def device_group(events: Sequence[Event], raws: Sequence[Any]) -> Group:
+    """Work and ranges on the device's timeline. A lane key is ("gpu", device, stream)."""
+    args = decode_args(DeviceArgs, raws)
+    columns = [texts([getattr(a, name) for a in args]) for name in DEVICE_DETAIL]
+    group = Group(
+        {
+            "external": _either([a.external for a in args], [a.external_old for a in args]),
+            "correlation": positive(int64([a.correlation for a in args])),
+            "bytes": int64([a.bytes for a in args]),
+        },
+        {},
+        list(zip(*columns, strict=True)),
+        [
+            ("gpu", e.pid if a.device == NONE else a.device, e.tid if a.stream == NONE else a.stream)
+            for a, e in zip(args, events, strict=True)
+        ],
+    )
+    _add_rare(group, raws)
+    return group
+
+
+def _either(new: list[Any], old: list[Any]) -> IntArray:
+    first = int64(new)
+    return positive(np.where(first == NONE, int64(old), first))
+
+
+def _add_rare(group: Group, raws: Sequence[Any]) -> None:
+    """Collectives and generated kernels: their facts, looked for only where their keys stand in the text at all."""
+    joined = b",".join(raws)
+    if not any(key in joined for key in _RARE):
+        return
+    size = group.numbers.setdefault("bytes", np.full(len(raws), NONE, np.int64))
+    for row, raw in enumerate(texts(raws)):
+        if any(key in raw for key in _RARE):
+            try:
+                values = msgspec.json.decode(raw)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            base = group.details[row] if isinstance(group.details[row], tuple) else ()
+            group.details[row] = detail_text(base, {key: values[key] for key in COLLECTIVE_KEYS if key in values})
+            size[row] = collective_bytes(values) if size[row] == NONE else size[row]
+
+
+def detail_text(key: Hashable, more: dict[str, Any] | None = None) -> str | None:
+    """The `detail` of a key: text stays, a number is a forward thread, a tuple holds the raw values of DEVICE_DETAIL."""
+    if isinstance(key, str):
+        return key
+    if isinstance(key, int):
+        return pack_detail([("Fwd thread id", b"%d" % key)]) if key > 0 else None
+    pairs = list(zip(DEVICE_DETAIL.values(), key, strict=False)) if isinstance(key, tuple) else []
+    return pack_detail(pairs, more)
+
+
+def lane_text(key: tuple[Any, Any]) -> str:
+    """Lane of a host event: "pid/tid"."""
+    return f"{key[0]}/{key[1]}"

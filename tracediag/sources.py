@@ -1,0 +1,266 @@
+"""Turn paths into named byte streams: plain files, gzip, zstandard, zip, tar, run directories and URLs; knows no trace format.
+
+Nothing is written to disk. Decompression is bounded (`MAX_BYTES`, `MAX_RATIO`), so that a hostile archive ends in an InputError.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import fsspec
+
+from tracediag.errors import InputError
+
+__all__ = ["MAX_BYTES", "MAX_RATIO", "Source", "open_sources"]
+
+MAX_BYTES = 4 << 30
+"""Most bytes that one compressed input may unpack to."""
+MAX_RATIO = 400
+"""Largest ratio of unpacked to packed bytes (looked at past 64 MiB only: small files may repeat themselves)."""
+HEAD = 1 << 16
+BLOCK = 1 << 20
+RUN_FILE = "run.json"
+
+_GZIP, _ZSTD, _ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+_TRACE_SUFFIXES = (".json", ".json.gz", ".json.zst", ".pb", ".pb.gz", ".pb.zst", ".trace", ".gz")
+_NOT_TRACES = ("report.json", "overview_page.pb", "input_pipeline.pb", "kernel_stats.pb", "tensorflow_stats.pb", "memory_profile.json.gz")
+
+
+@dataclass
+class Source:
+    """One named stream of bytes, already unpacked.
+
+    name: relative display name. size: packed size in bytes. truncated: set while reading when a compressed stream ends early.
+    """
+
+    name: str
+    size: int
+    opener: Callable[[], IO[bytes]] = field(repr=False)
+    listed: bool = False  # found in a directory or archive rather than named by the user
+    truncated: bool = False
+    _head: bytes | None = field(default=None, repr=False)
+
+    def head(self) -> bytes:
+        """The first 64 KiB, unpacked; kept for later calls."""
+        if self._head is None:
+            self._head = b"".join(self._read(HEAD, HEAD))
+        return self._head
+
+    def blocks(self, size: int = BLOCK) -> Iterator[bytes]:
+        """The whole stream in pieces of at most `size` bytes. Raises InputError when it unpacks to more than is allowed."""
+        total = 0
+        for block in self._read(size, None):
+            total += len(block)
+            if total > MAX_BYTES and total > self.size:
+                raise InputError(f"{self.name}: unpacks to more than {MAX_BYTES >> 30} GiB; unpack it and cut it to fewer steps")
+            if total > (64 << 20) and total > MAX_RATIO * max(self.size, 1):
+                raise InputError(f"{self.name}: unpacks to more than {MAX_RATIO} times its size; this does not look like a trace")
+            yield block
+
+    def read(self) -> bytes:
+        """The whole stream. Raises InputError as `blocks` does."""
+        return b"".join(self.blocks())
+
+    def _read(self, size: int, limit: int | None) -> Iterator[bytes]:
+        left = limit
+        try:
+            with _unpacked(self.opener(), self.name) as stream:
+                while left is None or left > 0:
+                    block = stream.read(size if left is None else min(size, left))
+                    if not block:
+                        return
+                    if left is not None:
+                        left -= len(block)
+                    yield block
+        except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile):
+            self.truncated = True
+        except (RuntimeError, NotImplementedError) as error:  # zipfile: a password or an unknown method
+            raise InputError(f"{self.name}: cannot be unpacked ({error})") from error
+        except OSError as error:
+            raise InputError(f"{self.name}: cannot be read ({error.strerror or error})") from error
+
+
+class _Gzip(io.RawIOBase):
+    """Unpack gzip of several members, giving out what is whole before a break (`gzip.open` drops the last block)."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        self._packed = packed
+        self._unpacker = zlib.decompressobj(31)
+        self._pending = b""
+        self._ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes; empty at the end. Raises EOFError or zlib.error where the stream is broken."""
+        while not self._ended:
+            packed = self._pending or self._packed.read(1 << 16)
+            if not packed:
+                raise EOFError
+            data = self._unpacker.decompress(packed, max(size, 0))
+            self._pending = self._unpacker.unconsumed_tail
+            if self._unpacker.eof:
+                self._next_member()
+            if data:
+                return data
+        return b""
+
+    def _next_member(self) -> None:
+        rest = self._unpacker.unused_data or self._packed.read(1 << 16)
+        self._unpacker = zlib.decompressobj(31)
+        self._pending = rest
+        self._ended = not rest.startswith(_GZIP)  # padding or garbage behind the last member is ignored, as gzip does
+
+
+def _unpacked(stream: IO[bytes], name: str) -> Any:
+    buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
+    magic = buffered.read(4)
+    buffered.seek(0)
+    if magic.startswith(_GZIP):
+        return _Gzip(buffered)
+    if magic == _ZSTD:
+        return _zstd(buffered, name)
+    return buffered
+
+
+def _zstd(stream: IO[bytes], name: str) -> Any:
+    for module in ("compression.zstd", "backports.zstd", "zstandard"):
+        try:
+            return importlib.import_module(module).open(stream, "rb")
+        except ImportError:
+            continue
+    raise InputError(f"{name}: zstandard needs Python 3.14 or the package 'zstandard'; install it or unpack the file with `zstd -d`")
+
+
+def open_sources(paths: Sequence[str]) -> tuple[list[Source], list[Source]]:
+    """The byte sources behind `paths` as (possible traces, run.json files), each in a fixed order.
+
+    Directories and archives are listed for files that can be traces; a plain file is taken whatever its name.
+    Raises InputError for a path that does not exist, cannot be read, or holds nothing.
+    """
+    found: list[Source] = []
+    for path in paths:
+        found += _expand(str(path))
+    runs = [source for source in found if Path(source.name).name == RUN_FILE]
+    return [source for source in found if Path(source.name).name != RUN_FILE], runs
+
+
+def _expand(path: str) -> list[Source]:
+    if "://" in path:
+        return _container(_url_source(path))
+    place = Path(path)
+    if place.is_dir():
+        return _directory(place)
+    if not place.exists():
+        raise InputError(f"{path}: no such file or directory")
+    return _container(_file_source(place, place.name))
+
+
+def _file_source(place: Path, name: str, listed: bool = False) -> Source:
+    try:
+        return Source(name, place.stat().st_size, lambda: place.open("rb"), listed)
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read ({error.strerror})") from error
+
+
+def _url_source(url: str) -> Source:
+    name = url.rstrip("/").rsplit("/", 1)[-1]
+    try:
+        file = fsspec.open(url, "rb")
+        size = int(file.fs.size(file.path) or 0)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"{url}: cannot be opened ({error})") from error
+    return Source(name, size, lambda: file.open())
+
+
+def _directory(place: Path) -> list[Source]:
+    files = sorted(file for file in place.rglob("*") if file.is_file())
+    files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(place).parts)]
+    names = [file.relative_to(place).as_posix() for file in files]
+    wanted = set(_wanted(names))
+    if not wanted:
+        raise InputError(f"{place}: no trace in this directory (looked for *.pt.trace.json, *.json.gz, *.xplane.pb)")
+    return [_file_source(file, name, True) for file, name in zip(files, names, strict=True) if name in wanted]
+
+
+def _wanted(names: Sequence[str]) -> Iterator[str]:
+    """Names that can be traces or run.json; TensorFlow's trace.json.gz beside an xplane.pb holds the same events, cut to a million."""
+    folders = {name.rsplit("/", 1)[0] for name in names if name.endswith(".xplane.pb")}
+    for name in names:
+        derived = name.endswith((".trace.json.gz", ".trace.json")) and name.rsplit("/", 1)[0] in folders and "/profile/" in name
+        if name.endswith(_TRACE_SUFFIXES) and not name.endswith(_NOT_TRACES) and not derived:
+            yield name
+
+
+def _container(source: Source) -> list[Source]:
+    """The members of an archive, or the source itself."""
+    with source.opener() as stream:
+        magic = stream.read(4)
+    if magic == _ZIP:
+        return _zip_members(source)
+    if b"ustar" in source.head()[257:263]:
+        return _tar_members(source)
+    return [source]
+
+
+def _zip_members(source: Source) -> list[Source]:
+    try:
+        archive = zipfile.ZipFile(source.opener())
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InputError(f"{source.name}: broken zip archive ({error}); make it again") from error
+    infos = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+    names = sorted(_wanted(sorted(infos)))
+    if sum(infos[name].file_size for name in names) > MAX_BYTES:
+        raise InputError(f"{source.name}: unpacks to more than {MAX_BYTES >> 30} GiB; give fewer ranks at a time")
+    _need_members(source, names)
+    return [Source(name, infos[name].compress_size, lambda n=name: archive.open(n), True) for name in names]  # type: ignore[misc]
+
+
+def _tar_members(source: Source) -> list[Source]:
+    """Members of a tar, heads read in one pass, so that reading them in order unpacks the archive twice, not once a member."""
+    sources: list[Source] = []
+    try:
+        archive = tarfile.open(fileobj=source.opener(), mode="r:*")  # noqa: SIM115 - members are read later
+        members = _tar_table(archive, source.name)
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise InputError(f"{source.name}: broken tar archive ({error}); make it again") from error
+    names = [name for name in _wanted(list(members)) if not Path(name).name.startswith(".")]
+    _need_members(source, names)
+    for name in names:
+        sources.append(Source(name, members[name].size, lambda m=members[name]: archive.extractfile(m), True))  # type: ignore[misc]
+        sources[-1].head()
+    return sources
+
+
+def _tar_table(archive: tarfile.TarFile, name: str) -> dict[str, tarfile.TarInfo]:
+    """Files of the archive by name. A broken end costs only the members behind it; the size is checked before more is unpacked."""
+    members: dict[str, tarfile.TarInfo] = {}
+    try:
+        for member in archive:
+            if archive.offset > MAX_BYTES:
+                raise InputError(f"{name}: unpacks to more than {MAX_BYTES >> 30} GiB; give fewer ranks at a time")
+            if member.isfile():
+                members[member.name.removeprefix("./")] = member
+    except (tarfile.TarError, EOFError, zlib.error):
+        if not members:
+            raise
+    return members
+
+
+def _need_members(source: Source, names: Sequence[str]) -> None:
+    if not names:
+        raise InputError(f"{source.name}: no trace in this archive (looked for *.pt.trace.json, *.json.gz, *.xplane.pb)")
