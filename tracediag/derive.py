@@ -13,6 +13,7 @@ from tracediag.assemble import Events, assemble
 from tracediag.columns import Coded, Health, IntArray, Ints, Raw, code_strings
 from tracediag.database import Cells
 from tracediag.gaps import OWNERS, Gaps, find_gaps
+from tracediag.hostgaps import find_host_gaps
 from tracediag.intervals import Spans, merge
 from tracediag.kinds import DEVICE_ROLES, KINDS, kind_of, merge_device_kind
 from tracediag.links import launches, owners, subtree_sums
@@ -49,7 +50,8 @@ def derive(raws: Sequence[Raw], run: dict[str, Any] | None, inputs: Sequence[dic
     keys, names = _device_keys(events, ranks)
     gaps = _gaps(events, keys, names, steps, parent, launch, kinds)
     columns = _columns(events, run, parent, launch, kinds, phases, steps, step_row)
-    gap_columns = _gap_columns(gaps, names, steps, phases)
+    places = names or tuple((int(rank), "host") for rank in np.unique(steps.rank))
+    gap_columns = _gap_columns(gaps, places, steps, phases)
     memory = _memory(events, steps)
     facts = _facts(raws, run)
     health = tuple(item for raw in raws for item in raw.health)
@@ -102,12 +104,16 @@ def _gaps(
     events: Events, keys: IntArray, names: tuple[tuple[int, str], ...], steps: Steps, parent: IntArray, launch: IntArray,
     kinds: npt.NDArray[np.int32],
 ) -> Gaps:  # fmt: skip
+    """Gaps of the devices; of the host of each rank where no device took part."""
+    objects = np.append(np.asarray(KIND_NAMES, dtype=object), None)[kinds]
     windows: dict[int, Spans] = {}
-    for key, (rank, _) in enumerate(names):
+    places = [rank for rank, _ in names] or np.unique(steps.rank).tolist()
+    for key, rank in enumerate(places):
         mine = steps.rank == rank
         windows[key] = merge(steps.start[mine], steps.end[mine])
-    objects = np.append(np.asarray(KIND_NAMES, dtype=object), None)[kinds]
-    return find_gaps(events, keys, parent, launch, objects, windows)
+    if names:
+        return find_gaps(events, keys, parent, launch, objects, windows)
+    return find_host_gaps(events, parent, objects, windows)
 
 
 def _columns(
@@ -265,8 +271,9 @@ def _present(
             found.add(f"ops.{name}")
     for name, rows in facts.items():
         found |= {f"{name}.{key}" for row in rows for key, value in row.items() if value is not None}
+    found.add("gaps")
     if devices:
-        found |= {"gaps", "device"}
+        found.add("device")
     if memory is not None:
         found |= {"memory", *(f"memory.{name}" for name, cells in memory.items() if _any_value(cells))}
     return frozenset(found)

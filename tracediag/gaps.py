@@ -12,7 +12,7 @@ from tracediag.columns import IntArray
 from tracediag.intervals import Spans, exclusive, intersect, merge, subtract
 from tracediag.nesting import lineage_order
 
-__all__ = ["OWNERS", "Gaps", "busy_spans", "find_gaps"]
+__all__ = ["OWNERS", "Gaps", "HostRows", "busy_spans", "find_gaps"]
 
 OWNERS = ("input", "compile", "alloc", "sync", "runtime", "op", "python", "long_launch", "launch", "queue", "unknown")
 """Owners of idle time. Before the launch call: the first of input..python that covers it; after it began: the launch itself or the queue."""
@@ -59,11 +59,11 @@ def _device_gaps(finder: _Owners, device: int, rows: IntArray, windows: Spans) -
     return (np.full(len(pieces[0]), device, np.int64), *pieces)
 
 
-class _Owners:
-    """Host activity by owner, prepared once, asked for each device."""
+class HostRows:
+    """Host events in lineage order, to find what runs on a lane at a time."""
 
-    def __init__(self, events: Events, parent: IntArray, launch: IntArray, kinds: npt.NDArray[np.object_]) -> None:
-        self.events, self.parent, self.launch, self.kinds = events, parent, launch, kinds
+    def __init__(self, events: Events, parent: IntArray) -> None:
+        self.events, self.parent = events, parent
         self.host = events.coded["device"].codes < 0
         rows = np.flatnonzero(self.host & ~events.role_is("overhead"))
         order = rows[lineage_order(events.lane.codes[rows], events.start[rows], events.end[rows])]
@@ -71,6 +71,26 @@ class _Owners:
         self.base = int(events.start.min(initial=0))
         self.stride = int(events.end.max(initial=1)) - self.base + 1
         self.keys = events.lane.codes[order].astype(np.int64) * self.stride + (events.start[order] - self.base)
+
+    def innermost(self, lane: npt.NDArray[np.int32], time: IntArray) -> IntArray:
+        """Row of the innermost host event on `lane[i]` that covers `time[i]`, -1 where none does."""
+        key = lane.astype(np.int64) * self.stride + (time - self.base)
+        at = np.searchsorted(self.keys, key, "right") - 1
+        row = np.where(at >= 0, self.order[np.maximum(at, 0)], -1)
+        row = np.where((row >= 0) & (self.events.lane.codes[np.maximum(row, 0)] == lane), row, -1)
+        while True:
+            over = np.flatnonzero((row >= 0) & (self.events.end[np.maximum(row, 0)] <= time))
+            if len(over) == 0:
+                return row
+            row[over] = self.parent[row[over]]
+
+
+class _Owners(HostRows):
+    """Host activity by owner, prepared once, asked for each device."""
+
+    def __init__(self, events: Events, parent: IntArray, launch: IntArray, kinds: npt.NDArray[np.object_]) -> None:
+        super().__init__(events, parent)
+        self.launch, self.kinds = launch, kinds
 
     def layers(self, lanes: npt.NDArray[np.int32]) -> list[Spans]:
         """Merged time on the launching lanes of each owner input..op, disjoint, in order of precedence."""
@@ -128,18 +148,6 @@ class _Owners:
         call = np.where(nxt >= 0, self.launch[nxt], -1)
         lane = np.where(call >= 0, self.events.lane.codes[call], usual).astype(np.int32)
         return begin, end, owner, self.innermost(lane, begin), nxt
-
-    def innermost(self, lane: npt.NDArray[np.int32], time: IntArray) -> IntArray:
-        """Row of the innermost host event on `lane[i]` that covers `time[i]`, -1 where none does."""
-        key = lane.astype(np.int64) * self.stride + (time - self.base)
-        at = np.searchsorted(self.keys, key, "right") - 1
-        row = np.where(at >= 0, self.order[np.maximum(at, 0)], -1)
-        row = np.where((row >= 0) & (self.events.lane.codes[np.maximum(row, 0)] == lane), row, -1)
-        while True:
-            over = np.flatnonzero((row >= 0) & (self.events.end[np.maximum(row, 0)] <= time))
-            if len(over) == 0:
-                return row
-            row[over] = self.parent[row[over]]
 
 
 def _cut_at(spans: Spans, edges: IntArray) -> Spans:

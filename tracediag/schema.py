@@ -98,15 +98,16 @@ def _gaps() -> Table:
     c = Column
     return Table(
         "gaps",
-        "Idle time of a device, cut at the launch call that ends it and given to the host activity that covers it.",
+        "Idle time of a device, cut at the launch call that ends it and given to the host activity that covers it; where no device took part: "
+        "time of the steps in which no operator runs on the host.",
         (
             c("gap_id", "BIGINT", "row number", nullable=False),
-            c("device", "VARCHAR", "device that idles", nullable=False),
+            c("device", "VARCHAR", "device that idles, or host", nullable=False),
             c("rank", "INTEGER", "rank of the process"),
             c("step", "BIGINT", "step that the gap lies in"),
             c("start_ns", "BIGINT", "start", "ns", nullable=False),
             c("dur_ns", "BIGINT", "duration", "ns", nullable=False),
-            c("owner", "VARCHAR", "input | compile | alloc | module_load | sync | runtime | op | python | long_launch | launch | queue", nullable=False),
+            c("owner", "VARCHAR", "input | compile | alloc | sync | runtime | op | python | long_launch | launch | queue | unknown", nullable=False),
             c("op_id", "BIGINT", "host op that owns it"),
             c("next_op_id", "BIGINT", "device op that ends the gap"),
             c("phase", "VARCHAR", "phase of the owner"),

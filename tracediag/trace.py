@@ -120,8 +120,8 @@ class Trace:
 
     @cached_property
     def _gap_shift(self) -> IntArray:
-        ranks = np.asarray([rank for rank, _ in self.device_names], np.int64)
-        return self.lane_shift(ranks)[self.gap_table.device] if len(ranks) else np.zeros(0, np.int64)
+        ranks = np.asarray([rank for rank, _ in self.device_names], np.int64) if self.has_device else self._ranks
+        return self.lane_shift(ranks)[self.gap_table.device]
 
     @cached_property
     def device_mask(self) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,47 @@
+"""Where no device took part: the time of each step in which no operator runs, as gaps of the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tracediag.assemble import Events
+from tracediag.columns import IntArray
+from tracediag.gaps import OWNERS, Gaps, HostRows
+from tracediag.intervals import merge, subtract
+
+__all__ = ["find_host_gaps"]
+
+
+def find_host_gaps(events: Events, parent: IntArray, kinds: npt.NDArray[np.object_], windows: dict[int, tuple[IntArray, IntArray]]) -> Gaps:
+    """Gaps of the host within the steps of each rank. windows: merged time of the steps, by the key of each rank.
+
+    Busy is every operator and every wait for input; what is left is Python, framework code, or a wait for something outside. The
+    owner is `python`, the host row the innermost event around the gap on the lane that runs the next operator.
+    """
+    finder = HostRows(events, parent)
+    busy_rows = np.flatnonzero(events.role_is("op") | (kinds == "input_wait") | (kinds == "compile"))
+    parts = []
+    for key, window in windows.items():
+        rank = _rank_rows(events, key, busy_rows)
+        busy = merge(events.start[rank], events.end[rank])
+        idle = subtract(window, busy)
+        rank = rank[np.argsort(events.start[rank], kind="stable")]
+        at = np.searchsorted(events.start[rank], idle[1], "left")
+        following = np.where(at < len(rank), rank[np.minimum(at, len(rank) - 1)], -1) if len(rank) else np.full(len(idle[0]), -1, np.int64)
+        lane = np.where(following >= 0, events.lane.codes[following], _usual_lane(events, rank)).astype(np.int32)
+        owner = np.full(len(idle[0]), OWNERS.index("python"), np.int64)
+        host = finder.innermost(lane, idle[0])
+        parts.append((np.full(len(idle[0]), key, np.int64), idle[0], idle[1], owner, host, following))
+    columns = [np.concatenate([part[i] for part in parts]) for i in range(6)] if parts else [np.zeros(0, np.int64)] * 6
+    return Gaps(*columns)
+
+
+def _rank_rows(events: Events, key: int, rows: IntArray) -> IntArray:
+    ranks = np.where(events.rank.valid, events.rank.values, -1)
+    return rows[ranks[rows] == np.unique(ranks)[key]]
+
+
+def _usual_lane(events: Events, rows: IntArray) -> int:
+    """The lane with most of the rows."""
+    return int(np.bincount(events.lane.codes[rows]).argmax()) if len(rows) else 0
