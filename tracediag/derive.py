@@ -21,7 +21,7 @@ from tracediag.nesting import parents, self_times
 from tracediag.phases import PHASE_NAMES, phase_codes
 from tracediag.schema import TABLES
 from tracediag.sidecar import fill, graph_columns, python_sources, recorded_sources
-from tracediag.steps import Steps, find_steps, step_of
+from tracediag.steps import Steps, find_steps, find_windows, step_of
 from tracediag.trace import Trace
 
 __all__ = ["derive"]
@@ -56,7 +56,7 @@ def derive(raws: Sequence[Raw], run: dict[str, Any] | None, inputs: Sequence[dic
     facts = _facts(raws, run)
     health = tuple(item for raw in raws for item in raw.health)
     return Trace(
-        columns, parent, launch, owner, step_row, keys, names, steps, gaps, gap_columns, memory, facts, run, tuple(inputs), health,
+        columns, parent, launch, owner, step_row, keys, names, steps, find_windows(events), gaps, gap_columns, memory, facts, run, tuple(inputs), health,
         tuple(raw.facts for raw in raws), _present(columns, facts, memory, names),
     )  # fmt: skip
 

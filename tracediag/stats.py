@@ -55,16 +55,17 @@ def _median(values: Any) -> float | None:
 def device_stats(trace: Trace) -> dict[str, Any] | None:
     """Kernels, busy time and busy share of the devices, clipped to the window; None without device work.
 
-    Window: first to last step of each rank, else first operator to last operator or device event. Several devices: their sums.
+    Window: first to last step marker of each rank, else first operator to last operator or device event. Several devices: their sums.
     """
     if not trace.has_device:
         return None
     busy = window = 0
+    bounds = trace.step_table if trace.step_table.found_by == "marker" else trace.window_table
     for key, (rank, _) in enumerate(trace.device_names):
-        mine = trace.step_table.rank == rank
+        mine = bounds.rank == rank
         if not mine.any():
             continue
-        start, end = int(trace.step_table.start[mine].min()), int(trace.step_table.end[mine].max())
+        start, end = int(bounds.start[mine].min()), int(bounds.end[mine].max())
         busy += total(clip(trace.busy(key), start, end))
         window += end - start
     return {

@@ -12,7 +12,7 @@ from tracediag.columns import IntArray
 from tracediag.intervals import locate
 from tracediag.kinds import DEVICE_ROLES
 
-__all__ = ["Steps", "find_steps", "step_of"]
+__all__ = ["Steps", "find_steps", "find_windows", "step_of"]
 
 MARKER = "tracediag_step"
 LEAST = 3  # repeats that make a pattern a step
@@ -44,7 +44,7 @@ def _ranks(events: Events) -> IntArray:
     return np.where(events.rank.valid, events.rank.values, -1)
 
 
-def find_steps(events: Events, rows_in_play: npt.NDArray[np.bool_] | None = None) -> Steps:
+def find_steps(events: Events) -> Steps:
     """Steps of every rank by the best evidence that any of them has. Each rank keeps its own boundaries."""
     ranks = _ranks(events)
     for found_by, finder in (("marker", _markers), ("optimizer", _optimizer_ends), ("function", _function_calls)):
@@ -53,7 +53,7 @@ def find_steps(events: Events, rows_in_play: npt.NDArray[np.bool_] | None = None
         if parts:
             table = np.concatenate(parts)
             return Steps(table[:, 0], table[:, 1], table[:, 2], table[:, 3], found_by)
-    return _windows(events, ranks)
+    return find_windows(events)
 
 
 def _table(number: IntArray, rank: int, start: IntArray, end: IntArray) -> IntArray:
@@ -114,8 +114,9 @@ def _function_calls(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> I
     return _between(events.end[rows[index == int(np.argmax(spent))]], rank)
 
 
-def _windows(events: Events, ranks: IntArray) -> Steps:
-    """No steps: first operator to last operator or device event, one row a rank."""
+def find_windows(events: Events) -> Steps:
+    """The whole recorded time of each rank: first operator to last operator or device event, one row a rank."""
+    ranks = _ranks(events)
     counted = events.role_is("op", "function", "annotation", "runtime", "framework", *DEVICE_ROLES)
     opening = events.role_is("op", "function", "framework")
     rows = []

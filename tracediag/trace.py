@@ -49,6 +49,7 @@ class Trace:
     device_key: IntArray
     device_names: tuple[tuple[int, str], ...]
     step_table: Steps
+    window_table: Steps
     gap_table: Gaps
     gap_columns: dict[str, Cells]
     memory_columns: dict[str, Cells] | None
