@@ -82,7 +82,7 @@ def _facts(report: Report) -> Table:
     rows: list[tuple[str, RenderableType]] = [("Step", Text(phrases.step_line(report.steps)))]
     if report.device is not None:
         rows.append(("Device", Text(phrases.device_line(report.device))))
-    for i, part in enumerate(report.breakdown):
+    for i, part in enumerate(part for part in report.breakdown if part["share"] > 0):
         rows.append(("Time" if i == 0 else "", _bar(part)))
     return _labelled(rows)
 

@@ -1,0 +1,58 @@
+# make demo    profile a slow script and explain it (installs tracediag and torch into .venv)
+# make test    the tests                           (installs both frameworks and the development tools as well)
+# make check   everything that CI runs: lint, types, layers, tests, documentation
+# make docs    write the generated pages anew
+# make bench   what the tool itself costs, with numbers
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+TORCH := torch==2.13.0
+TENSORFLOW := tensorflow-cpu==2.21.0 tensorboard tensorboard-plugin-profile xprof
+SCRIPT ?= examples/slow_embedding.py
+
+.PHONY: demo test check lint types layers docs docs-check bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/tracediag profile $(SCRIPT)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+check: lint types layers test docs-check
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+layers: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.dev
+	$(BIN)/python tools/docs.py
+
+docs-check: $(VENV)/.dev
+	$(BIN)/python tools/docs.py --check
+
+bench: $(VENV)/.dev
+	for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e . $(TORCH)
+	touch $@
+
+# tf_keras asks for the package `tensorflow`, a second copy beside tensorflow-cpu: it goes in without its requirements.
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e '.[dev]' $(TORCH) $(TENSORFLOW)
+	$(PIP) --no-deps tf_keras==2.21.0
+	touch $@ $(VENV)/.demo

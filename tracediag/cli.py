@@ -1,0 +1,228 @@
+"""The command line: turn arguments into one `api` call, one report and one exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracediag import __version__
+from tracediag.cliargs import (
+    LAUNCHER,
+    DebugOption,
+    FailOn,
+    FailOnOption,
+    Format,
+    FormatOption,
+    IgnoreOption,
+    OutputOption,
+    ProfileCommand,
+    QuietOption,
+    RulesOption,
+    SavingOption,
+    SelectOption,
+    names,
+    session,
+)
+from tracediag.console import emit, print_text, report_bug, say, working
+from tracediag.errors import InputError, TracediagError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracediag.findings import Report
+
+__all__ = ["app", "main"]
+
+USAGE, BUG, INTERRUPTED = 2, 70, 130
+UsageError: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+"""Base of typer's own complaints about arguments; typer exports it under no name that all its versions know."""
+
+app = typer.Typer(
+    name="tracediag",
+    help="Why is my training slow? Name the cause, the line and the fix.",
+    rich_markup_mode=None,  # plain help: importing rich would double the time of --help
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+rules_app = typer.Typer(help="The rules: list them, show one rule's page, run the tests inside rule files.", rich_markup_mode=None)
+app.add_typer(rules_app, name="rules")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: sys.argv[1:]); returns the exit code."""
+    session.debug = False
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=None if argv is None else list(argv), prog_name="tracediag", standalone_mode=False)
+    except TracediagError as error:
+        say(str(error))
+        return USAGE
+    except UsageError as error:
+        say(_usage(error))
+        return USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except Exception as error:  # the last resort: a bug of ours must not look like a verdict on the user's trace
+        report_bug(error, session.debug)
+        return BUG
+    return code if isinstance(code, int) else 0
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    debug: DebugOption = False,
+) -> None:
+    if version:
+        typer.echo(f"tracediag {__version__}")
+        raise typer.Exit(0)
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(USAGE)
+
+
+@app.command()
+def explain(
+    path: Annotated[
+        list[str], typer.Argument(metavar="PATH", help="A trace, a run directory, an archive of one, or the ranks of one job.")
+    ],
+    form: FormatOption = Format.text,
+    output: OutputOption = None,
+    rules: RulesOption = None,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    min_saving: SavingOption = 0.0,
+    fail_on: FailOnOption = FailOn.never,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> int:
+    """Name the causes in a trace, a run directory, an archive, several ranks."""
+    from tracediag import api
+
+    with working("reading the trace", quiet):
+        report = api.explain(path, rules=rules or (), select=names(select), ignore=names(ignore), min_saving=min_saving)
+    emit(report, form.value, output)
+    return _failing(report, fail_on)
+
+
+@app.command(cls=ProfileCommand)
+def profile(
+    context: typer.Context,
+    target: Annotated[list[str] | None, typer.Argument(metavar="SCRIPT", help="The script; all that follows is its own.")] = None,
+    module: Annotated[str | None, typer.Option("-m", metavar="MODULE", help="Run a module instead of a script, like python -m.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: tracediag-runs/<script>-<time>].")
+    ] = None,
+    framework: Annotated[str, typer.Option("--framework", metavar="NAME", help="auto, torch or tensorflow.")] = "auto",
+    warmup: Annotated[int, typer.Option("--warmup", min=0, metavar="N", help="Steps before the recorded window.")] = 5,
+    steps: Annotated[int, typer.Option("--steps", min=1, metavar="N", help="Steps to record.")] = 10,
+    stop: Annotated[bool, typer.Option("--stop-after-window", help="End the script once the window is recorded.")] = False,
+    stacks: Annotated[bool, typer.Option("--stacks/--no-stacks", help="Record a second short window with the lines of the script.")] = True,
+    memory: Annotated[bool, typer.Option("--memory/--no-memory", help="Record allocations.")] = True,
+    python: Annotated[str | None, typer.Option("--python", metavar="PATH", help="Interpreter that runs the script.")] = None,
+    no_explain: Annotated[bool, typer.Option("--no-explain", help="Record only.")] = False,
+    timeout: Annotated[float | None, typer.Option("--timeout", min=0.0, metavar="S", help="End the script after S seconds.")] = None,
+    form: FormatOption = Format.text,
+    output: OutputOption = None,
+    rules: RulesOption = None,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    min_saving: SavingOption = 0.0,
+    fail_on: FailOnOption = FailOn.never,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> int:
+    """Run a training script under its framework's own profiler, then explain.
+
+    tracediag's options stand before SCRIPT; all that follows belongs to the script. The exit code is the script's.
+    """
+    from tracediag import api
+
+    if module is None and not target:
+        raise InputError("profile: no script given: tracediag profile train.py")
+    command = [*(["-m", module] if module else []), *(target or [])]
+    recording = api.Recording(
+        command=tuple(command),
+        launcher=bool(context.meta.get(LAUNCHER)),
+        out=out,
+        framework=framework,
+        warmup=warmup,
+        steps=steps,
+        stop_after_window=stop,
+        stacks=stacks,
+        memory=memory,
+        python=python,
+        timeout=timeout,
+        quiet=quiet,
+    )
+    folder, code = api.record(recording)
+    if no_explain:
+        return code
+    with working("reading the trace", quiet):
+        report = api.explain(folder, rules=rules or (), select=names(select), ignore=names(ignore), min_saving=min_saving)
+    for name, kind in (("report.json", "json"), ("report.md", "markdown")):
+        emit(report, kind, folder / name)
+    emit(report, form.value, output)
+    return code or _failing(report, fail_on)
+
+
+@rules_app.command("list")
+def rules_list(rules: RulesOption = None, debug: DebugOption = False) -> int:
+    """One line a rule: code, id, highest severity, title."""
+    from tracediag.rules import load_rules
+
+    known = load_rules(rules or ())
+    width = max(len(rule.id) for rule in known)
+    print_text("".join(f"{rule.code}  {rule.id:<{width}}  {rule.severity:<6}  {rule.title}\n" for rule in known))
+    return 0
+
+
+@rules_app.command("show")
+def rules_show(
+    rule: Annotated[str, typer.Argument(metavar="ID", help="Id or code of a rule.")], rules: RulesOption = None, debug: DebugOption = False
+) -> int:
+    """The page of one rule: what it means, how it is seen, what to do."""
+    from tracediag.docgen import rule_page
+    from tracediag.rules import load_rules, select_rules
+
+    print_text(rule_page(select_rules(load_rules(rules or ()), select=[rule])[0]))
+    return 0
+
+
+@rules_app.command("test")
+def rules_test(
+    path: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="Rule files or folders of them; default: all rules.")] = None,
+    debug: DebugOption = False,
+) -> int:
+    """Run the tests inside rule files; exit code 1 when one fails."""
+    from tracediag.rules import load_rules, rules_folder
+    from tracediag.ruletests import run_rule_tests
+
+    places = [place.resolve() for place in path or ()]
+    known = load_rules([place for place in places if not place.is_relative_to(rules_folder().resolve())], check_all=True)
+    wanted = [rule for rule in known if not places or any(Path(rule.path).resolve().is_relative_to(place) for place in places)]
+    if not wanted:
+        raise InputError(f"rules test: no rule in {', '.join(map(str, path or ()))}")
+    results = run_rule_tests(wanted)
+    failed = [result for result in results if result.problem]
+    print_text("".join(f"FAILED {result.rule}: {result.name}: {result.problem}\n" for result in failed))
+    print_text(f"{len(results) - len(failed)} passed, {len(failed)} failed\n")
+    return int(bool(failed))
+
+
+def _failing(report: Report, fail_on: FailOn) -> int:
+    """1 when a finding is at or above `fail_on`, else 0."""
+    from tracediag.findings import SEVERITIES
+
+    loud = SEVERITIES[: SEVERITIES.index(fail_on.value) + 1] if fail_on is not FailOn.never else ()
+    return int(any(finding.severity in loud for finding in report.findings))
+
+
+def _usage(error: Exception) -> str:
+    """typer's complaint on one line, with where to look."""
+    context = getattr(error, "ctx", None)
+    told = " ".join(error.format_message().split()).rstrip(".") if hasattr(error, "format_message") else str(error)
+    return f"{told}; see '{context.command_path if context else 'tracediag'} --help'"
