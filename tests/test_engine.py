@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +13,13 @@ from tracediag.evidence import fill_message, format_fact
 from tracediag.findings import Fix, Place
 from tracediag.rule import Rule, Saving
 from tracediag.rulefields import parse_rule
-from tracediag.rules import load_rules
+from tracediag.rules import rules_folder
 from tracediag.ruletests import run_rule_test
 from tracediag.severity import capped, order_findings, severity_of
 from tracediag.trace import Trace
 
-BASE, _ = parse_rule(Path(load_rules()[0].path).read_text(encoding="utf-8"), Path(load_rules()[0].path))
+REAL = rules_folder() / "opt-step-dominant.yaml"
+BASE, _ = parse_rule(REAL.read_text(encoding="utf-8"), REAL)
 MS = 1_000_000
 
 
@@ -48,7 +48,9 @@ def rule(name: str, code: str, query: str, **changes: Any) -> Rule:
 
 def by_name(name: str, rule_id: str = "", code: str = "L90", **changes: Any) -> Rule:
     names = ", ".join(f"'{part}'" for part in name.split("|"))
-    return rule(rule_id or "r-" + name.replace("|", "-"), code, f"SELECT op_id, 'g' AS group_key FROM ops WHERE name IN ({names})", **changes)
+    return rule(
+        rule_id or "r-" + name.replace("|", "-"), code, f"SELECT op_id, 'g' AS group_key FROM ops WHERE name IN ({names})", **changes
+    )
 
 
 def host_trace(**more: Any) -> Trace:
@@ -262,7 +264,8 @@ def test_findings_are_ordered_by_severity_group_share_id() -> None:
 
 
 def test_rule_tests_tell_what_differs() -> None:
-    real = next(r for r in load_rules() if r.id == "opt-step-dominant")
+    assert BASE is not None
+    real = BASE
     firing = next(test for test in real.tests if test.expect["fires"])
     wrong = {"fires": True, "share": [0.9, 1.0], "message_contains": "nothing", "group": "other"}
     said = run_rule_test(real, replace(firing, expect=wrong)) or ""

@@ -174,7 +174,8 @@ def _valid(rows: Mapping[str, Array], name: str) -> tuple[Array, npt.NDArray[np.
 
 def _ids(rows: Mapping[str, Array], name: str, count: int) -> IntArray:
     values, valid = _valid(rows, name)
-    ids = np.unique(values[valid].astype(np.int64))
+    ids = np.sort(values[valid].astype(np.int64), kind="stable")  # they come sorted; np.unique would hash them
+    ids = ids[np.append(True, ids[1:] != ids[:-1])] if len(ids) else ids
     if len(ids) and (ids[0] < 0 or ids[-1] >= count):
         raise RowError(f"{name} {int(ids[-1] if ids[0] >= 0 else ids[0])} does not exist")
     return ids

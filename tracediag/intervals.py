@@ -50,7 +50,7 @@ def _select(edges: IntArray, wanted: np.ndarray) -> Spans:
 
 
 def _edges(*sets: Spans) -> IntArray:
-    return np.unique(np.concatenate([part for spans in sets for part in spans]))
+    return np.sort(np.concatenate([part for spans in sets for part in spans]), kind="stable")
 
 
 def intersect(a: Spans, b: Spans) -> Spans:

@@ -113,4 +113,5 @@ def _common(a: Claim, b: Claim) -> int:
     """Time that both claim, in ns: of the recorded steps, and of the series."""
     _, in_a, in_b = np.intersect1d(a.series_steps, b.series_steps, assume_unique=True, return_indices=True)
     series = int(np.minimum(a.series_claims[in_a], b.series_claims[in_b]).sum())
-    return intervals.total(intervals.intersect(a.spans, b.spans)) + series
+    few, many = sorted((a, b), key=lambda claim: len(claim.starts))
+    return int(intervals.overlap(many.spans, few.starts, few.ends).sum()) + series
