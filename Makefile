@@ -15,7 +15,7 @@ SCRIPT ?= examples/slow_embedding.py
 .PHONY: demo test check lint types layers docs docs-check bench clean
 
 demo: $(VENV)/.demo
-	$(BIN)/tracediag profile $(SCRIPT)
+	$(BIN)/tracediag profile --python $(BIN)/python $(SCRIPT)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest

@@ -19,8 +19,8 @@ PARTS = (
     {"phase": "comm", "host_ms": 0.0, "device_ms": 0.0, "idle_ms": 0.0, "share": 0.0},
 )
 OPS = [
-    {"op_id": 0, "name": "aten::mm", "framework": "torch", "start_ns": 0, "dur_ns": 1000, "phase": "forward", "step": 0},
-    {"op_id": 1, "name": "aten::mul", "framework": "torch", "start_ns": 1000, "dur_ns": 500, "phase": "optimizer", "step": 0},
+    {"name": "aten::mm", "framework": "torch", "start_ns": 0, "dur_ns": 1000, "phase": "forward", "step": 0},
+    {"name": "aten::mul", "framework": "torch", "start_ns": 1000, "dur_ns": 500, "phase": "optimizer", "step": 0},
 ]
 STEPS = [{"step": 0, "start_ns": 0, "end_ns": 2000, "dur_ns": 2000, "steps": 1, "found_by": "marker"}]
 
