@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -33,7 +34,7 @@ def build_trace(raws: Sequence[Raw], run: dict[str, Any] | None = None, inputs: 
     return derive(raws, run, inputs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """Everything known about one recorded job.
 
@@ -234,7 +235,10 @@ class Trace:
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        return connect(self.frames)
+        connection = connect(self.frames)
+        # closed while the interpreter is whole: DuckDB's threads must not come back to Python during its shutdown
+        weakref.finalize(self, connection.close)
+        return connection
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         """The locked DuckDB connection with all tables and shared views."""
