@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from tracediag.docgen import rule_page, rule_pages, stale, write_pages
+from tracediag.docgen import rule_page, rule_pages
 from tracediag.rules import load_rules
 
 
@@ -25,10 +23,7 @@ def test_a_rule_page_says_everything() -> None:
         assert part is not None and part in page
 
 
-def test_pages_are_written_once_and_old_ones_removed(tmp_path: Path) -> None:
+def test_every_rule_has_a_page_and_a_line_in_the_index() -> None:
     pages = rule_pages(load_rules())
-    (tmp_path / "gone.md").write_text("old", encoding="utf-8")
-    assert set(stale(tmp_path, pages)) == {*pages, "gone.md"}
-    write_pages(tmp_path, pages)
-    assert stale(tmp_path, pages) == []
-    assert not (tmp_path / "gone.md").exists()
+    assert set(pages) == {"index.md", *(f"{rule.id}.md" for rule in load_rules())}
+    assert all(f"({rule.id}.md)" in pages["index.md"] for rule in load_rules())

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tracediag.kinds import KINDS, PHASES
-from tracediag.rule import Rule, RuleTest
 from tracediag.rulecheck import vocabularies
 from tracediag.rules import load_rules
 from tracediag.ruletests import run_rule_test
 from tracediag.severity import CATEGORIES
+
+if TYPE_CHECKING:
+    from tracediag.rule import Rule, RuleTest
 
 RULES = load_rules(check_all=True)
 CASES = [pytest.param(rule, test, id=f"{rule.id}: {test.name}") for rule in RULES for test in rule.tests]

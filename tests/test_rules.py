@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tracediag.errors import RuleError
 from tracediag.rules import load_rules, override_params, rules_folder, select_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RULE: dict[str, Any] = {
     "id": "my-rule",

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 
 from tracediag import intervals
-from tracediag.columns import IntArray
 from tracediag.findings import CONFIDENCES
-from tracediag.rule import Rule
 from tracediag.rulecheck import CLAIM_COLUMNS, output_columns
 from tracediag.severity import lowest_confidence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import duckdb
+
+    from tracediag.columns import IntArray
+    from tracediag.rule import Rule
     from tracediag.trace import Trace
 
 __all__ = ["Claim", "RowError", "Totals", "claims_of", "totals_of"]

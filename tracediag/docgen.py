@@ -1,16 +1,16 @@
-"""Documentation pages generated from the code: one page a rule, and their index."""
+"""Text of the documentation pages of rules: one page a rule, and their index."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tracediag.findings import Fix
-from tracediag.rule import Rule
-from tracediag.rules import load_rules
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-__all__ = ["main", "rule_index", "rule_page", "rule_pages", "stale", "write_pages"]
+    from tracediag.findings import Fix
+    from tracediag.rule import Rule
+
+__all__ = ["rule_index", "rule_page", "rule_pages"]
 
 _TRANSFORMS = {
     "drop": "The prediction takes the claimed time away.",
@@ -73,36 +73,3 @@ def rule_pages(rules: Iterable[Rule]) -> dict[str, str]:
     """File name -> text of every page of the rules."""
     rules = tuple(rules)
     return {**{f"{rule.id}.md": rule_page(rule) for rule in rules}, "index.md": rule_index(rules)}
-
-
-def stale(folder: Path, pages: Mapping[str, str]) -> list[str]:
-    """Names of pages in `folder` that are missing, differ or have no source any more."""
-    there = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
-    return sorted(name for name in {*there, *pages} if there.get(name) != pages.get(name))
-
-
-def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
-    """Write the pages and remove those that have no source any more."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in stale(folder, pages):
-        if name in pages:
-            (folder / name).write_text(pages[name], encoding="utf-8")
-        else:
-            (folder / name).unlink()
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Write docs/ of the source tree; with --check only say which pages are stale (exit code 1)."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    folder = Path(__file__).resolve().parent.parent / "docs" / "rules"
-    pages = rule_pages(load_rules())
-    if "--check" in arguments:
-        late = stale(folder, pages)
-        sys.stdout.write("".join(f"docs/rules/{name} is stale; run: python -m tracediag.docgen\n" for name in late))
-        return int(bool(late))
-    write_pages(folder, pages)
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

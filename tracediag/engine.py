@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,13 @@ from tracediag.claims import Claim, RowError, Totals, claims_of, totals_of
 from tracediag.evidence import evidence, fill_message, places
 from tracediag.findings import Finding, Fix
 from tracediag.ownership import Owned, settle
-from tracediag.rule import Param, Rule
 from tracediag.rules import override_params, select_rules
 from tracediag.severity import capped, order_findings, severity_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tracediag.rule import Param, Rule
     from tracediag.trace import Trace
 
 __all__ = ["TIME_LIMIT", "EngineResult", "device_types", "fingerprint", "run"]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracediag import intervals
-from tracediag.claims import Claim, Totals
-from tracediag.columns import IntArray
 from tracediag.findings import Place
 from tracediag.gaps import OWNERS
 from tracediag.rulecheck import PLACEHOLDER
 
 if TYPE_CHECKING:
+    from tracediag.claims import Claim, Totals
+    from tracediag.columns import IntArray
     from tracediag.trace import Trace
 
 __all__ = ["evidence", "fill_message", "format_fact", "places"]

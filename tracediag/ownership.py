@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracediag import intervals
-from tracediag.claims import Claim, Totals
-from tracediag.columns import IntArray
-from tracediag.rule import Rule
 from tracediag.severity import precedence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tracediag.claims import Claim, Totals
+    from tracediag.columns import IntArray
+    from tracediag.rule import Rule
 
 __all__ = ["Owned", "settle"]
 

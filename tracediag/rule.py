@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tracediag.findings import Fix
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tracediag.findings import Fix
 
 __all__ = ["OWNING_MIN_SHARE", "Param", "Rule", "RuleTest", "Saving"]
 

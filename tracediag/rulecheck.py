@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -13,8 +13,12 @@ from tracediag.columns import ROLES
 from tracediag.database import connect
 from tracediag.findings import CONFIDENCES
 from tracediag.kinds import KINDS, PHASES
-from tracediag.rule import Rule
 from tracediag.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tracediag.rule import Rule
 
 __all__ = ["CLAIM_COLUMNS", "ENGINE_FACTS", "PLACEHOLDER", "check_queries", "check_query", "vocabularies"]
 
@@ -35,6 +39,9 @@ CLAIM_COLUMNS = (
 
 ENGINE_FACTS = ("percent", "ms_per_step")
 """Facts that the engine adds for the message: share of the step in percent, and milliseconds a step."""
+
+TRACE_NEEDS = ("device",)
+"""Needs that are neither table nor column: `device`, recorded work of a device."""
 
 ENGINE_PARAMS = ("min_share",)
 """Parameters that the engine reads itself."""
@@ -83,7 +90,7 @@ def check_query(rule: Rule, connection: duckdb.DuckDBPyConnection) -> list[str]:
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         return ["query: must be exactly one SELECT"]
     problems = _check_params(rule, set(statements[0].named_parameters))
-    problems += [f"needs: no table or column {name!r}" for name in rule.needs if not _exists(name, connection)]
+    problems += [f"needs: no table or column {name!r}" for name in rule.needs if name not in TRACE_NEEDS and not _exists(name, connection)]
     problems += _check_words(rule.query)
     problems += [f"query: {word}() is not the same in every run" for word in sorted(set(_UNSTEADY.findall(rule.query)))]
     if problems and any(problem.startswith("params") for problem in problems):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -13,6 +11,10 @@ from tracediag.findings import CONFIDENCES, SEVERITIES, Fix
 from tracediag.rule import Param, Rule, RuleTest, Saving
 from tracediag.schema import TABLES
 from tracediag.severity import CATEGORIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 __all__ = ["DEVICES", "FRAMEWORKS", "parse_rule"]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tracediag.errors import RuleError
 from tracediag.rule import Param, Rule, RuleTest, Saving
 from tracediag.rulecheck import check_queries
 from tracediag.rulefields import parse_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Param", "Rule", "RuleTest", "Saving", "load_rules", "override_params", "rules_folder", "select_rules"]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracediag.engine import EngineResult, fingerprint, run
 from tracediag.errors import InputError
-from tracediag.findings import Finding
-from tracediag.rule import Rule, RuleTest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tracediag.findings import Finding
+    from tracediag.rule import Rule, RuleTest
 
 __all__ = ["TestResult", "run_rule_test", "run_rule_tests"]
 

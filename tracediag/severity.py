@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tracediag.findings import CONFIDENCES, SEVERITIES, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["CATEGORIES", "capped", "lowest_confidence", "order_findings", "precedence", "severity_of"]
 
