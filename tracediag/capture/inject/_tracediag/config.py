@@ -11,7 +11,8 @@ VARIABLE = "TRACEDIAG_CAPTURE"
 
 @dataclass(frozen=True)
 class Config:
-    """Options of the capture. out: absolute run directory; cwd: working directory of the run; rank: of this process."""
+    """Options of the capture. out: absolute run directory; cwd: working directory of the run; rank: of this
+    process; script_dir: folder of the script."""
 
     out: str
     cwd: str
@@ -26,7 +27,7 @@ class Config:
     rank: int = 0
     script: str = ""
     command: tuple[str, ...] = ()
-    inject: str = ""
+    script_dir: str = ""
 
     def wants(self, framework: str) -> bool:
         """The user asked for this framework, or for whichever is used."""

@@ -2,7 +2,7 @@
 
     recorder.register(adapter)                       an adapter a framework, see `Adapter`
     recorder.activity()                              training work begins (starts the clock of step 0)
-    recorder.expect("optimizer", "torch")            weaker boundaries are held back: a stronger one should come
+    recorder.expect("optimizer", "torch")            no window on weaker boundaries: a stronger kind should come
     recorder.boundary("optimizer", "torch")          a training step has just ended
     recorder.pause(); recorder.resume()              an evaluation phase begins, ends
     recorder.finish("exit")                          close everything and write run.json
@@ -29,7 +29,8 @@ class Adapter(Protocol):
 
     framework: str  # torch | tensorflow
     # wants_stacks: bool = True                      False: no second window with call stacks
-    # keep(files: list[str]) -> None                 optional: windows whose files were dropped
+    # ready() -> bool                                optional: False: not now (the script runs a profiler of its own)
+    # finish() -> None                               optional: the script is over; the last boundary may be told
 
     def start_window(self, stem: str, stacks: bool) -> None:
         """Start the framework's profiler; `stem` names the files (rank0, rank0.stacks, rank0.late)."""
@@ -58,6 +59,7 @@ class Recorder:
         self.series = Series()
         self.runfile = RunFile(config)
         self.live = True
+        self._finishing = False
         self.window: Track | None = None  # the track whose window is open: one profiler at a time in a process
 
     # -- interface of the adapters ---------------------------------------------------------------------------------------------
@@ -69,10 +71,12 @@ class Recorder:
     def activity(self) -> None:
         """Training work begins now: starts the clock of step 0, does nothing later."""
         if self.live and not self.series.started:
+            for adapter in self.adapters.values():
+                self._call(adapter, "discard_idle")
             self.series.start(perf_counter_ns())
 
     def expect(self, kind: str, framework: str) -> None:
-        """A boundary of at least this kind should come: hold back up to 64 weaker ones in a row."""
+        """A boundary of at least this kind should come: no window opens on weaker ones until 64 have come in a row."""
         self._track(framework).expected = RANK[kind]
 
     @guard.quiet
@@ -109,11 +113,12 @@ class Recorder:
     @guard.quiet
     def finish(self, ended: str) -> None:
         """Close an open window, gather facts and write run.json. Idempotent."""
-        if not self.live:
+        if not self.live or self._finishing:
             return
-        self.live = False
+        self._finishing = True
         for adapter in self.adapters.values():
             self._call(adapter, "finish")
+        self.live = False
         if self.window is not None:
             self._close_window(self.window)
         self.runfile.ended = ended
@@ -134,6 +139,7 @@ class Recorder:
     def _end_step(self, track: Track, end_ns: int, steps: int, late: bool) -> None:
         values = self._call(self.adapters.get(track.framework), "sample") or {}
         if not self.series.started:  # nothing told us when step 0 began: this boundary only starts the clock
+            self.activity()
             return
         inside = self.window is not None
         wall = self.series.append(end_ns, values, profiled=inside or track.touched)
@@ -150,7 +156,7 @@ class Recorder:
                 self._mark(track, len(self.series))
         if self.window is None:
             name = track.wants_window(now, self.adapters.get(track.framework))
-            if name is not None:
+            if name is not None and self._call(self.adapters.get(track.framework), "ready") is not False:
                 self._open_window(track, name)
             elif self.config.stop_after_window and track.windows_done(self.adapters.get(track.framework)):
                 self.stop_script()
@@ -165,6 +171,21 @@ class Recorder:
         if track.rank >= 0:
             self.series.restart(track.rows)
         track.restart(kind, threading.get_ident())
+
+    def close_window(self, framework: str) -> None:
+        """Close the window of a framework early."""
+        if self.window is not None and self.window.framework == framework:
+            self._close_window(self.window)
+
+    def keep_idle(self, framework: str, files: list[str]) -> None:
+        """No step was ever found: `files` hold what ran since import."""
+        if not files:
+            return
+        guard.note(
+            "no-steps-found", "warning", "no training step was found in the script; what ran was recorded as one window",
+            "Times are of the whole window, not of a step.",
+        )
+        self.runfile.add_window(self._track(framework), files)
 
     # -- windows ---------------------------------------------------------------------------------------------------------------
 

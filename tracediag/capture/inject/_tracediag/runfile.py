@@ -13,7 +13,7 @@ from .config import Config
 from .steps import Series, Track
 
 PERIOD_NS = 2 * 10**9
-LISTS = ("params", "optimizers", "loaders", "variables", "functions", "sources", "warnings", "devices", "strings")
+LISTS = ("params", "optimizers", "loaders", "variables", "functions", "sources", "warnings", "devices", "strings", "call_sites", "embeddings")
 KNOWN_SWITCHES = ("TF_", "XLA_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "KERAS_", "CUDA_", "NCCL_", "OMP_", "MKL_", "KMP_",
                   "OPENBLAS_", "NUMEXPR_", "CUDNN_", "ONEDNN_", "DNNL_", "GOTO_", "VECLIB_", "HSA_", "HIP_", "ROCR_", "MIOPEN_")  # fmt: skip
 
@@ -86,6 +86,12 @@ def _used(name: str, facts: dict[str, dict[str, Any]], windows: list[dict[str, A
 
 
 def _merge(content: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Append the facts of one framework; row numbers of optimizers are shifted behind those already there."""
+    shift = len(content["optimizers"])
+    for name in ("params", "variables"):
+        for row in facts.get(name, ()) if shift else ():
+            if row.get("optimizer") is not None:
+                row["optimizer"] += shift
     for name, value in facts.items():
         known = content.get(name)
         if isinstance(known, list) and isinstance(value, list):

@@ -9,8 +9,10 @@ from .config import Config
 
 RANK = {"forward": 0, "backward": 1, "function": 2, "optimizer": 2}
 HOLD_BACK = 64  # weaker boundaries in a row after which an expected stronger one is given up
+HOLD_BACK_NS = 10**9
 SLOW_WARMUP_NS = 30 * 10**9  # a warm-up longer than this ends early
-WINDOW_NS = 20 * 10**9  # and so does a window, with two steps at least
+WINDOW_NS = 5 * 10**9  # and so does a window, with three steps at least (writing costs some 0.1 ms an op)
+WINDOW_STEPS = 3
 STACK_STEPS, LATE_STEPS, DRIFT_STEPS, DRIFT, DRIFT_IN_A_ROW = 2, 5, 5, 1.5, 3
 COLUMNS = ("tracings", "compiles", "compile_ns", "allocated", "loader_ns")
 
@@ -88,7 +90,6 @@ class Track:
         self.rows = 0  # entries of the series since the last restart
         self.thread = 0
         self.touched = False  # our work just before makes the step that follows untypical
-        self._held = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -110,13 +111,8 @@ class Track:
         self._forget()
 
     def refuses(self, rank: int, thread: int) -> bool:
-        """True for a boundary that ends no step: a weaker kind, another thread, or a stronger kind is expected."""
-        if rank < self.rank or (rank == self.rank and self.thread and thread != self.thread):
-            return True
-        if rank < self.expected and self.rank < 0:
-            self._held += 1
-            return self._held <= HOLD_BACK
-        return False
+        """True for a boundary that ends no step: a weaker kind, or one on another thread."""
+        return rank < self.rank or (rank == self.rank and self.thread != thread)
 
     def count(self, wall_ns: int, steps: int, unprofiled: bool) -> None:
         """A step of this framework has ended."""
@@ -143,13 +139,18 @@ class Track:
         """Name of the window to open at this boundary: main | stacks | late, or None."""
         self._first_ns = self._first_ns or now
         if "main" not in self.done:
-            slow = self.rows >= 2 and now - self._first_ns > SLOW_WARMUP_NS
-            return "main" if self.rows >= self.config.warmup or slow else None
+            return "main" if self._warm(now - self._first_ns) else None
         if "stacks" not in self.done and self._stacks(adapter):
             return "stacks"
         if "late" not in self.done and self._drifting >= DRIFT_IN_A_ROW:
             return "late"
         return None
+
+    def _warm(self, since_first_ns: int) -> bool:
+        """The warm-up is over, and no stronger kind of boundary is to be waited for."""
+        if self.rank < self.expected and self.rows <= HOLD_BACK and not (self.rows >= 8 and since_first_ns > HOLD_BACK_NS):
+            return False
+        return self.rows >= self.config.warmup or (self.rows >= 2 and since_first_ns > SLOW_WARMUP_NS)
 
     def _stacks(self, adapter: Any) -> bool:
         return self.config.stacks and getattr(adapter, "wants_stacks", True)
@@ -165,7 +166,7 @@ class Track:
     def window_full(self, now: int) -> bool:
         """The open window holds what it should, or its time is up."""
         wanted = {"main": self.config.steps, "stacks": STACK_STEPS, "late": LATE_STEPS}[self.name]
-        return self.in_window >= wanted or (self.in_window >= 2 and now - self._opened_ns > WINDOW_NS)
+        return self.in_window >= wanted or (self.in_window >= WINDOW_STEPS and now - self._opened_ns > WINDOW_NS)
 
     def closed(self) -> None:
         """The open window has been closed and written."""

@@ -1,0 +1,284 @@
+"""The adapter of torch: turns what the patches see into boundaries, windows and facts."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from time import perf_counter_ns
+from typing import Any
+
+from . import callsite, guard, imports
+from .cycle import Cycle
+from .lines import LineMarks
+from .recorder import Recorder
+from .torch_batch import shapes_text
+from .torch_dynamo import Dynamo
+from .torch_facts import gather
+from .torch_hooks import ModuleCalls, patch_backward, patch_optimizers
+from .torch_loaders import Loaders
+from .torch_window import IdleWindow, Profiler
+
+SEARCH_STEPS = 4  # steps after which no further root modules are looked for
+GRAD_STEPS = 3  # steps after which the gradients of parameters are looked at (and again when a window closes)
+
+
+def install(recorder: Recorder, torch: Any) -> None:
+    """Hook torch, which has just been imported, and prime its profiler."""
+    adapter = TorchAdapter(recorder, torch)
+    recorder.register(adapter)
+    adapter.hook()
+    adapter.prime()
+
+
+class TorchAdapter:
+    """See `recorder.Adapter`; the listener of the patches in `torch_hooks`."""
+
+    framework = "torch"
+
+    def __init__(self, recorder: Recorder, torch: Any) -> None:
+        self.recorder = recorder
+        self.torch = torch
+        self.profiler = Profiler(torch, recorder.config)
+        self.idle = IdleWindow(self.profiler)
+        self.loaders = Loaders(self.training_seen)
+        self.dynamo = Dynamo()
+        self.calls = ModuleCalls(torch, self)
+        self.lines = LineMarks(torch)
+        self.optimizers: list[dict[str, Any]] = []
+        self.roots: list[weakref.ReferenceType[Any]] = []
+        self.grads: dict[int, str] = {}  # id of a parameter -> dense | sparse
+        self.sites: dict[tuple[str, str], int] = {}  # (what, file:line) -> calls noted
+        self.autocast = False
+        self._optimizer_index: dict[int, int] = {}
+        self._root_ids: dict[int, int] = {}
+        self._cycles = {kind: Cycle() for kind in ("forward", "backward", "optimizer")}
+        self._trained = False
+        self._batch: str | None = None
+        self._eval_calls, self._eval_before = 0, [0, 0]
+        self._steps = 0
+        self._rss = _open_statm()
+        self._foreign = False
+
+    def hook(self) -> None:
+        """Put every patch in place; one that fails is noted and left out."""
+        for patch in (patch_optimizers, patch_backward):
+            try:
+                patch(self.torch, self)
+            except Exception:  # another version of torch may lack what is patched: record without it
+                guard.failed(patch.__name__)
+        imports.after("torch.utils.data.dataloader", guard.quiet(self.loaders.install))
+        imports.before("torch._dynamo", lambda module: self.calls.search(False))
+        imports.after("torch._dynamo", lambda module: self._search())
+        self.dynamo.watch(self.torch, self.compile_asked)
+        self.calls.search(True)
+        self._yield_to_own_profiler()
+
+    def prime(self) -> None:
+        """Prime the profiler, then record until training is seen."""
+        try:
+            self.profiler.prime()
+            self.idle.start(f"rank{self.recorder.config.rank}")
+        except Exception:  # a torch without a usable profiler: steps are still timed
+            guard.failed("prime")
+
+    # -- what the patches tell -------------------------------------------------------------------------------------------------
+
+    def training_seen(self) -> None:
+        """The first sign of training."""
+        if self.idle.state != "discarded":
+            self.idle.discard()
+        self.recorder.activity()
+
+    def optimizer_made(self) -> None:
+        """An optimizer exists: steps should end with it."""
+        self.training_seen()
+        self.recorder.expect("optimizer", "torch")
+
+    def optimizer_stepped(self, optimizer: Any) -> None:
+        """`optimizer.step()` has returned."""
+        now = perf_counter_ns()
+        index = self._optimizer_index.get(id(optimizer), -1)
+        if index < 0 or self.optimizers[index]["ref"]() is not optimizer:
+            index = self._optimizer_index[id(optimizer)] = len(self.optimizers)
+            self.optimizers.append({"ref": weakref.ref(optimizer), "steps": 0, "source": callsite.here()})
+            self._note_site("optimizer.step", self.optimizers[index]["source"])
+        self.optimizers[index]["steps"] += 1
+        self._trained = True
+        self._boundaries("optimizer", index, now)
+
+    def backward_begins(self) -> None:
+        """A backward pass starts."""
+        self.training_seen()
+        self.recorder.resume()
+
+    def backward_ended(self, weak: bool) -> None:
+        """A backward pass has ended."""
+        self._trained = True
+        track = self.recorder.tracks.get("torch")
+        if track is not None and track.rank > 1 and self._steps > 1:
+            return
+        self._note_site("backward", callsite.here())
+        self._boundaries("backward", (weak, callsite.key()), perf_counter_ns())
+
+    def root_called(self, module: Any, args: Any, kwargs: Any) -> None:
+        """A root module is called: note its inputs' shapes, and tell evaluation from training."""
+        if self.idle.state != "discarded" or not self.recorder.series.started:
+            self.training_seen()
+        if id(module) not in self._root_ids:
+            self._root_ids[id(module)] = len(self.roots)
+            self.roots.append(weakref.ref(module))
+            self._note_site("forward", callsite.here())
+        if self.torch.is_grad_enabled():
+            self.recorder.resume()
+            if module.training:
+                self.recorder.expect("backward", "torch")
+        elif self._trained:
+            self._eval_calls += 1
+            if self._steps >= 2 and not any(self._eval_before):
+                self.recorder.pause()
+        if self._batch is None:
+            self._batch = shapes_text(args) or shapes_text(kwargs)
+
+    def root_returned(self, module: Any) -> None:
+        """It has returned: the end of a step where nothing but forward passes is run."""
+        if not self._trained:
+            self._boundaries("forward", id(module), perf_counter_ns())
+        elif not self.autocast:
+            self.autocast = bool(self.torch.is_autocast_enabled())
+
+    def _boundaries(self, kind: str, key: Any, now: int) -> None:
+        for end in self._cycles[kind].event(key, now):
+            self.recorder.boundary(kind, "torch", at_ns=None if end == now else end)
+
+    def compile_asked(self) -> None:
+        """`torch.compile` was called: no patch of ours may be in what dynamo traces."""
+        self.calls.leave()
+        optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
+        if optimized is not None:
+            self.calls.patch(optimized)
+
+    def discard_idle(self) -> None:
+        """Another framework trains: nothing of torch's since import is wanted."""
+        self.idle.discard()
+
+    def _search(self) -> None:
+        if self._steps < SEARCH_STEPS and not self.dynamo.asked:
+            self.calls.search(True)
+
+    def _note_site(self, what: str, where: str | None) -> None:
+        if where is not None:
+            self.sites.setdefault((what, where), 0)
+
+    def _yield_to_own_profiler(self) -> None:
+        """A profiler of the script's own goes first: ours is closed before it starts."""
+        module = self.torch.autograd.profiler
+        original = getattr(module, "_prepare_profiler", None)
+        if original is None:
+            return
+
+        def prepare(*args: Any, **kwargs: Any) -> Any:
+            if not self.profiler.starting:
+                self._own_profiler()
+            return original(*args, **kwargs)
+
+        module._prepare_profiler = prepare
+
+    @guard.quiet
+    def _own_profiler(self) -> None:
+        self.idle.discard()
+        self.recorder.close_window("torch")
+        guard.note("own-profiler", "warning", "the script runs a profiler of its own", "No window is recorded while it is on.")
+
+    # -- recorder.Adapter ------------------------------------------------------------------------------------------------------
+
+    def ready(self) -> bool:
+        """No profiler of the script's own is on."""
+        return not getattr(self.torch.autograd.profiler, "_is_profiler_enabled", False)
+
+    def start_window(self, stem: str, stacks: bool) -> None:
+        """Start torch's profiler, with Python frames and the user's lines when `stacks`."""
+        self.profiler.start(stem, stacks, self.recorder.config.memory)
+        if stacks:
+            self.lines.start()
+
+    def stop_window(self) -> list[str]:
+        """Stop it and write the raw trace."""
+        self.lines.stop()
+        self._look_at_grads()
+        self.profiler.stop()
+        return self.profiler.save()
+
+    def mark(self, step: int | None) -> None:
+        """Close the open step annotation and open the next."""
+        self.lines.close()
+        self.profiler.mark(step)
+
+    def sample(self) -> dict[str, Any]:
+        """Values at the end of a step."""
+        waited, batch = self.loaders.take()
+        batch, self._batch = batch or self._batch, None
+        self._steps += 1
+        self._eval_before = [self._eval_before[1], self._eval_calls]
+        self._eval_calls = 0
+        if self._steps == SEARCH_STEPS:
+            self.calls.search(False)
+        if self._steps <= GRAD_STEPS:
+            self._look_at_grads()
+            self.profiler.prime_device()
+        compiles, compile_ns = self.dynamo.sample()
+        return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": self._allocated()}
+
+    def _allocated(self) -> int | None:
+        """Bytes in use: on the device when there is one, else resident in the process."""
+        if self.profiler.device() == "cuda":
+            stats = self.torch._C._cuda_memoryStats(self.torch.cuda.current_device())
+            return int(stats["allocated_bytes"]["all"]["current"])
+        if self._rss < 0:
+            return None
+        return int(os.pread(self._rss, 64, 0).split()[1]) * _PAGE
+
+    @guard.quiet
+    def _look_at_grads(self) -> None:
+        for parameter in self.parameters():
+            gradient = parameter.grad
+            if gradient is not None:
+                self.grads[id(parameter)] = "sparse" if gradient.layout is not self.torch.strided else "dense"
+
+    def parameters(self) -> list[Any]:
+        """Every parameter of the optimizers and root modules seen, once each."""
+        found: dict[int, Any] = {}
+        for row in self.optimizers:
+            optimizer = row["ref"]()
+            for group in () if optimizer is None else optimizer.param_groups:
+                found.update((id(parameter), parameter) for parameter in group["params"])
+        for reference in self.roots:
+            module = reference()
+            if module is not None:
+                found.update((id(parameter), parameter) for parameter in module.parameters())
+        return list(found.values())
+
+    def finish(self) -> None:
+        """The script is over: tell a step that was still in doubt; without any step, keep the recording since import."""
+        for kind in ("forward", "backward", "optimizer"):
+            for end in self._cycles[kind].flush():
+                self.recorder.boundary(kind, "torch", at_ns=end)
+        if self.idle.state in ("on", "stopped"):
+            if len(self.recorder.series):
+                self.idle.discard()
+            else:
+                self.recorder.keep_idle("torch", self.idle.save())
+
+    def facts(self) -> dict[str, Any]:
+        """The parts of run.json that torch knows."""
+        return gather(self)
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def _open_statm() -> int:
+    try:
+        return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # no /proc here: the column stays empty
+        return -1

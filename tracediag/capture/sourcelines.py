@@ -1,0 +1,59 @@
+"""Map ops to the user's source lines, from a short recording in which every executed line is a range."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+__all__ = ["map_lines"]
+
+PREFIX = "tracediag_line#"
+STEP = "ProfilerStep#"
+
+
+def map_lines(trace: Path) -> list[list[Any]]:
+    """Rows [op name, shapes of its inputs as JSON or null, ordinal, "train.py:12"] of a Kineto trace with line ranges.
+
+    ordinal: -1 when all ops of that name and shapes lie on one line; else which of them within a step, from 0, in order of start.
+    """
+    try:
+        events = json.loads(trace.read_bytes())["traceEvents"]
+    except (ValueError, KeyError, TypeError):  # cut off while it was written: no lines
+        return []
+    lanes: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    for event in events:
+        if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "user_annotation"):
+            lanes[event.get("tid")].append(event)
+    found: dict[tuple[str, str | None], dict[int, str]] = {}
+    for lane in lanes.values():
+        _walk(sorted(lane, key=lambda event: (float(event["ts"]), -float(event["dur"]))), found)
+    return [row for key, lines in found.items() for row in _rows(key, lines)]
+
+
+def _walk(lane: list[dict[str, Any]], found: dict[tuple[str, str | None], dict[int, str]]) -> None:
+    """One thread's events by start: the innermost open line range is the line of an op."""
+    open_lines: list[tuple[float, str]] = []
+    seen: dict[tuple[str, str | None], int] = defaultdict(int)
+    for event in lane:
+        start, name = float(event["ts"]), event["name"]
+        while open_lines and open_lines[-1][0] <= start:
+            open_lines.pop()
+        if name.startswith(PREFIX):
+            open_lines.append((start + float(event["dur"]), name[len(PREFIX) :]))
+        elif name.startswith(STEP):
+            seen.clear()
+        else:
+            shapes = (event.get("args") or {}).get("Input Dims")
+            key = (name, None if shapes is None else json.dumps(shapes, separators=(",", ":")))
+            ordinal, seen[key] = seen[key], seen[key] + 1
+            if open_lines:
+                found.setdefault(key, {}).setdefault(ordinal, open_lines[-1][1])
+
+
+def _rows(key: tuple[str, str | None], lines: dict[int, str]) -> list[list[Any]]:
+    distinct = sorted(set(lines.values()))
+    if len(distinct) == 1:
+        return [[*key, -1, distinct[0]]]
+    return [[*key, ordinal, line] for ordinal, line in sorted(lines.items())]
