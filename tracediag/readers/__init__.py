@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from tracediag.columns import Raw
 from tracediag.errors import InputError, NotATraceError
-from tracediag.readers import kineto
+from tracediag.readers import kineto, xplane
 from tracediag.readers._unknown import describe
 from tracediag.sources import Source, open_sources
 
@@ -32,7 +32,7 @@ class Reader(Protocol):
         """The columns of one file. Raises NotATraceError, BrokenTraceError or InputError."""
 
 
-READERS: tuple[Reader, ...] = (kineto,)
+READERS: tuple[Reader, ...] = (kineto, xplane)
 
 
 def read_source(source: Source) -> Raw:
