@@ -5,9 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from report_samples import FINDING, QUIET, SAMPLES, replace, report
 
 import tracediag
 from tracediag import api, cli, cliargs
+from tracediag.capture.launcher import LaunchResult
+from tracediag.errors import InputError
 from tracediag.rules import rules_folder
 
 TAKING = {"--out", "--steps", "-m"}
@@ -50,20 +53,42 @@ def test_options_before_the_script_are_ours_and_the_rest_is_the_scripts(args, ow
 
 
 @pytest.mark.parametrize(
-    ("args", "command", "launcher"),
+    ("args", "argv", "kind"),
     [
-        (["--steps", "3", "t.py", "--steps", "4", "--", "-q"], ("t.py", "--steps", "4", "--", "-q"), False),
-        (["--quiet", "-m", "pkg.train", "--help"], ("-m", "pkg.train", "--help"), False),
-        (["-mpkg.train", "--", "x"], ("-m", "pkg.train", "--", "x"), False),
-        (["--", "torchrun", "--nproc", "2", "t.py"], ("torchrun", "--nproc", "2", "t.py"), True),
+        (["--steps", "3", "t.py", "--steps", "4", "--", "-q"], ("t.py", "--steps", "4", "--", "-q"), "script"),
+        (["--quiet", "-m", "pkg.train", "--help"], ("pkg.train", "--help"), "module"),
+        (["-mpkg.train", "--", "x"], ("pkg.train", "--", "x"), "module"),
+        (["--", "torchrun", "--nproc", "2", "t.py"], ("torchrun", "--nproc", "2", "t.py"), "command"),
     ],
 )
-def test_profile_hands_the_command_on_untouched(monkeypatch, tmp_path, args, command, launcher):
+def test_profile_hands_the_command_on_untouched(monkeypatch, tmp_path, args, argv, kind):
     seen = []
-    monkeypatch.setattr(api, "record", lambda recording: seen.append(recording) or (tmp_path, 7))
+    monkeypatch.setattr(api, "record", lambda request: seen.append(request) or LaunchResult(7, tmp_path, {}, ""))
     assert cli.main(["profile", "--no-explain", *args]) == 7
-    assert seen[0].command == command
-    assert seen[0].launcher is launcher
+    assert (seen[0].argv, seen[0].kind) == (argv, kind)
+    assert seen[0].out.parts[0] == "tracediag-runs"
+
+
+def test_profile_explains_leaves_reports_and_passes_on_the_exit_code(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(api, "record", lambda _: LaunchResult(3, tmp_path, {}, "the script raised; 12 steps were kept"))
+    monkeypatch.setattr(api, "explain", lambda *_, **__: SAMPLES["one"])
+    assert cli.main(["profile", "--out", str(tmp_path), "t.py"]) == 3
+    told = capsys.readouterr()
+    assert told.err == "tracediag: the script raised; 12 steps were kept\n"
+    assert "HIGH" in told.out
+    assert json.loads((tmp_path / "report.json").read_text())["verdict"]["rule"] == "emb-dense-grad-torch"
+    assert (tmp_path / "report.md").read_text().startswith("# ")
+
+
+@pytest.mark.parametrize(("script", "code"), [(0, 2), (9, 9)])
+def test_profile_without_a_trace(monkeypatch, tmp_path, capsys, script, code):
+    def explain(*_, **__):
+        raise InputError("run: no trace in it")
+
+    monkeypatch.setattr(api, "record", lambda _: LaunchResult(script, tmp_path, {}, ""))
+    monkeypatch.setattr(api, "explain", explain)
+    assert cli.main(["profile", "t.py"]) == code
+    assert capsys.readouterr().err == "tracediag: run: no trace in it\n"
 
 
 @pytest.mark.parametrize(
@@ -128,8 +153,6 @@ def test_output_that_cannot_be_written_is_exit_code_2(trace_file, capsys, tmp_pa
 
 @pytest.mark.parametrize(("level", "code"), [("never", 0), ("high", 0), ("medium", 1), ("low", 1)])
 def test_fail_on(monkeypatch, capsys, level, code):
-    from report_samples import FINDING, QUIET, replace, report
-
     monkeypatch.setattr(api, "explain", lambda *_, **__: report(replace(FINDING, severity="medium"), QUIET))
     assert cli.main(["explain", "--fail-on", level, "x"]) == code
     assert "MEDIUM" in capsys.readouterr().out

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
+    from tracediag.capture.launcher import LaunchRequest, LaunchResult
     from tracediag.findings import Report
     from tracediag.rule import Param
     from tracediag.trace import Trace
@@ -61,33 +60,11 @@ def _loaded(trace: Any) -> Trace:
     return load(*trace) if isinstance(trace, list | tuple) else trace
 
 
-@dataclass(frozen=True)
-class Recording:
-    """What to run and how. command: script or `-m`, module, and its arguments; launcher: the command starts Python by itself.
+def record(request: LaunchRequest) -> LaunchResult:
+    """Run a command under its framework's profiler; the run directory then holds what `load` reads.
 
-    warmup, steps: steps before and inside the recorded window. timeout: seconds, None for no limit.
-    """
-
-    command: tuple[str, ...]
-    launcher: bool = False
-    out: Path | None = None
-    framework: str = "auto"
-    warmup: int = 5
-    steps: int = 10
-    stop_after_window: bool = False
-    stacks: bool = True
-    memory: bool = True
-    python: str | None = None
-    timeout: float | None = None
-    quiet: bool = False
-
-
-def record(recording: Recording) -> tuple[Path, int]:
-    """Run a command under its framework's profiler; returns the run directory and the command's exit code.
-
-    Raises CaptureError when the command cannot be started or leaves nothing to explain.
+    Raises CaptureError when it cannot be started or the run directory cannot be made.
     """
     from tracediag.capture.launcher import launch
 
-    done = launch(recording)
-    return done.out, done.exit_code
+    return launch(request)

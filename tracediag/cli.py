@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from tracediag.cliargs import (
     FailOnOption,
     Format,
     FormatOption,
+    Framework,
     IgnoreOption,
     OutputOption,
     ProfileCommand,
@@ -22,6 +23,7 @@ from tracediag.cliargs import (
     RulesOption,
     SavingOption,
     SelectOption,
+    default_folder,
     names,
     session,
 )
@@ -116,7 +118,7 @@ def profile(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Run directory [default: tracediag-runs/<script>-<time>].")
     ] = None,
-    framework: Annotated[str, typer.Option("--framework", metavar="NAME", help="auto, torch or tensorflow.")] = "auto",
+    framework: Annotated[Framework, typer.Option("--framework", help="Which profiler to use.")] = Framework.auto,
     warmup: Annotated[int, typer.Option("--warmup", min=0, metavar="N", help="Steps before the recorded window.")] = 5,
     steps: Annotated[int, typer.Option("--steps", min=1, metavar="N", help="Steps to record.")] = 10,
     stop: Annotated[bool, typer.Option("--stop-after-window", help="End the script once the window is recorded.")] = False,
@@ -140,15 +142,17 @@ def profile(
     tracediag's options stand before SCRIPT; all that follows belongs to the script. The exit code is the script's.
     """
     from tracediag import api
+    from tracediag.capture.launcher import LaunchRequest
 
-    if module is None and not target:
+    argv = (*([module] if module else []), *(target or []))
+    if not argv:
         raise InputError("profile: no script given: tracediag profile train.py")
-    command = [*(["-m", module] if module else []), *(target or [])]
-    recording = api.Recording(
-        command=tuple(command),
-        launcher=bool(context.meta.get(LAUNCHER)),
-        out=out,
-        framework=framework,
+    kind: Literal["script", "module", "command"] = "module" if module else "command" if context.meta.get(LAUNCHER) else "script"
+    request = LaunchRequest(
+        argv=argv,
+        out=out or default_folder(argv[0]),
+        kind=kind,
+        framework=framework.value,
         warmup=warmup,
         steps=steps,
         stop_after_window=stop,
@@ -156,17 +160,32 @@ def profile(
         memory=memory,
         python=python,
         timeout=timeout,
-        quiet=quiet,
     )
-    folder, code = api.record(recording)
+    done = api.record(request)
+    if done.message and not quiet:
+        say(done.message)
     if no_explain:
-        return code
-    with working("reading the trace", quiet):
-        report = api.explain(folder, rules=rules or (), select=names(select), ignore=names(ignore), min_saving=min_saving)
-    for name, kind in (("report.json", "json"), ("report.md", "markdown")):
-        emit(report, kind, folder / name)
+        return done.exit_code
+    try:
+        report = _explain_run(request.out, quiet, rules=rules or (), select=names(select), ignore=names(ignore), min_saving=min_saving)
+    except TracediagError as error:
+        if not done.exit_code:
+            raise
+        say(str(error))
+        return done.exit_code  # the script failed before there was anything to explain: its code says so
     emit(report, form.value, output)
-    return code or _failing(report, fail_on)
+    return done.exit_code or _failing(report, fail_on)
+
+
+def _explain_run(folder: Path, quiet: bool, **choice: Any) -> Report:
+    """Explain a run directory and leave the report in it."""
+    from tracediag import api
+
+    with working("reading the trace", quiet):
+        report = api.explain(folder, **choice)
+    for name, form in (("report.json", "json"), ("report.md", "markdown")):
+        emit(report, form, folder / name)
+    return report
 
 
 @rules_app.command("list")
