@@ -53,26 +53,29 @@ def _median(values: Any) -> float | None:
 
 
 def device_stats(trace: Trace) -> dict[str, Any] | None:
-    """Kernels, busy time and busy share of the devices, clipped to the window; None without device work.
+    """Kernels, busy time and busy share of a device, clipped to the window; None without device work.
 
-    Window: first to last step marker of each rank, else first operator to last operator or device event. Several devices: their sums.
+    Window: first to last step marker of each rank, else first operator to last operator or device event. With several devices all
+    numbers are means over those that ran kernels, and `devices` says how many.
     """
     if not trace.has_device:
         return None
-    busy = window = 0
     bounds = trace.step_table if trace.step_table.found_by == "marker" else trace.window_table
-    for key, (rank, _) in enumerate(trace.device_names):
-        mine = bounds.rank == rank
-        if not mine.any():
-            continue
+    kernel = trace.strings("role").isin(["kernel"])
+    kernels = np.bincount(trace.device_key[kernel], minlength=len(trace.device_names))
+    busy, window = [], []
+    used = np.flatnonzero(kernels) if kernels.any() else np.arange(len(trace.device_names))
+    for key in used.tolist():
+        mine = bounds.rank == trace.device_names[key][0]
         start, end = int(bounds.start[mine].min()), int(bounds.end[mine].max())
-        busy += total(clip(trace.busy(key), start, end))
-        window += end - start
+        busy.append(total(clip(trace.busy(key), start, end)))
+        window.append(end - start)
     return {
-        "kernels": int(trace.strings("role").isin(["kernel"]).sum()),
-        "busy_ms": round(busy / MS, 4),
-        "busy_share": round(busy / window, 4) if window else 0.0,
-        "window_ms": round(window / MS, 4),
+        "devices": len(used),
+        "kernels": round(float(np.mean(kernels[used]))),
+        "busy_ms": round(float(np.mean(busy)) / MS, 4),
+        "busy_share": round(sum(busy) / sum(window), 4) if sum(window) else 0.0,
+        "window_ms": round(float(np.mean(window)) / MS, 4),
     }
 
 

@@ -100,8 +100,8 @@ def _between(ends: IntArray, rank: int) -> IntArray:
 
 
 def _function_calls(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> IntArray:
-    """Calls of the compiled function that takes most time, from the end of one to the end of the next."""
-    rows = np.flatnonzero(mine & events.role_is("function"))
+    """Calls of the tf.function that takes most time, from the end of one to the end of the next (in JAX every op may be a function)."""
+    rows = np.flatnonzero(mine & events.role_is("function") & events.framework.isin(["tensorflow"]))
     if len(rows) == 0:
         return _table(rows, rank, rows, rows)
     names = events.coded["name"].codes[rows]
