@@ -93,6 +93,12 @@ def test_text_gives_a_quiet_finding_one_line():
     assert told == ["low       Float64 arithmetic: 2 % of the step, float64"]
 
 
+def test_text_gives_the_advice_of_a_rule_once():
+    told = render(report(FINDING, FINDING), "text")
+    assert told.count("HIGH") == told.count("Evidence") == 2
+    assert told.count("moments of untouched rows") == told.count("as above") == 1
+
+
 def test_text_is_plain_unless_colour_is_asked_for():
     assert "\x1b" not in render(SAMPLES["one"], "text")
     assert "\x1b[1;31mHIGH" in text.render(SAMPLES["one"], color=True)
@@ -112,9 +118,9 @@ def test_hostile_names_are_shown_and_steer_nothing():
     ("predicted", "words"),
     [
         (None, "no honest prediction"),
-        (Speedup(1.5, None), "at least 1.50x faster"),
-        (Speedup(1.5, 2.5), "1.50x to 2.5x faster"),
-        (Speedup(1.3, 1.304), "about 1.30x faster"),
+        (Speedup(1.5, None), "at least 1.5x faster"),
+        (Speedup(1.5, 2.5), "1.5x to 2.5x faster"),
+        (Speedup(1.3, 1.304), "about 1.3x faster"),
         (Speedup(1.0, 1.02), "up to 1.02x faster"),
         (Speedup(12.4, 30.0), "12x to 30x faster"),
     ],
@@ -133,7 +139,7 @@ def test_durations_in_words(ms, words):
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [("[[256,4],[4,8],[]]", "256x4, 4x8, ()"), ([[2, 3]], "2x3"), ([7], "7"), (None, ""), ("?x", "?x"), ("[null,[1]]", "None, 1")],
+    [("[[256,4],[4,8],[]]", "256x4, 4x8"), ([[2, 3]], "2x3"), ([7], "7"), (None, ""), ("?x", "?x"), ("[null,[1]]", "1")],
 )
 def test_shapes_in_words(value, words):
     assert phrases.shapes(value) == words

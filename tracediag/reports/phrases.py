@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import loads
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "clean",
+    "clip",
     "confidence",
     "device_line",
     "duration",
@@ -50,6 +52,12 @@ def shorten(text: object, width: int) -> str:
     return f"{flat[: width - 1 - tail]}…{flat[len(flat) - tail :]}"
 
 
+def clip(text: object, width: int) -> str:
+    """`text` on one line of at most `width` characters; the end gives way."""
+    flat = line(text)
+    return flat if len(flat) <= width else f"{flat[: width - 1]}…"
+
+
 def lead(text: object, limit: int) -> str:
     """The first sentences of `text` that fit in `limit` characters, at least one sentence (cut at a word when even that is too long)."""
     flat = line(text)
@@ -86,8 +94,8 @@ def percent(share: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A speed-up factor: two decimals while they matter."""
-    return f"{value:.2f}" if value < 2 else f"{value:.1f}" if value < 10 else f"{value:.0f}"
+    """A speed-up factor: as many decimals as matter."""
+    return f"{value:.2f}" if value < 1.1 else f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
 def speedup(predicted: Speedup | None) -> str:
@@ -121,18 +129,16 @@ def where(finding: Finding, most: int = 3) -> str:
 
 
 def shapes(value: object) -> str:
-    """Shapes of an evidence row ('[[256,4],[4]]' or a list) as '256x4, 4'; a scalar is '()'; other text as it is."""
+    """Shapes of an evidence row ('[[256,4],[4]]' or a list) as '256x4, 4', without scalars; other text as it is."""
     if isinstance(value, str):
-        from json import loads
-
         try:
             value = loads(value)
         except ValueError:
             return line(value)
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, list):
         return "" if value is None else line(value)
-    rows = value if any(isinstance(row, list | tuple) for row in value) else [value]
-    return ", ".join("x".join(line(n) for n in row) or "()" if isinstance(row, list | tuple) else line(row) for row in rows)
+    rows = value if any(isinstance(row, list) for row in value) else [value]
+    return ", ".join("x".join(line(n) for n in row) for row in rows if isinstance(row, list) and row)
 
 
 def head(report: Report) -> str:

@@ -56,9 +56,11 @@ def _blocks(report: Report, width: int) -> Iterator[RenderableType]:
     yield Text()
     yield _facts(report)
     loud = [f for f in report.findings if f.severity in ("high", "medium")]
+    told: set[str] = set()
     for finding in loud:
         yield Text()
-        yield from _finding(finding, width)
+        yield from _finding(finding, width, again=finding.rule in told)
+        told.add(finding.rule)
     quiet = [f for f in report.findings if f.severity not in ("high", "medium")]
     if quiet:
         yield Text()
@@ -96,7 +98,8 @@ def _bar(part: dict[str, Any]) -> Text:
     return row.append("█" * (length - idle) + "░" * idle or "▏", style="blue")
 
 
-def _finding(finding: Finding, width: int) -> Iterator[RenderableType]:
+def _finding(finding: Finding, width: int, again: bool) -> Iterator[RenderableType]:
+    """again: a finding of the same rule stands above, with the same advice."""
     title = Text(f"{finding.severity.upper():<{LABEL}}", style=STYLES[finding.severity])
     title.append(phrases.line(finding.title), style="bold")
     yield title.append(f"  {finding.code} {finding.rule}", style="dim")
@@ -107,14 +110,22 @@ def _finding(finding: Finding, width: int) -> Iterator[RenderableType]:
     rows.append(("What", Text(phrases.line(finding.message))))
     if finding.evidence:
         rows.append(("Evidence", _evidence(finding, width)))
-    rows.append(("Why", Text(phrases.lead(finding.why, 260))))
-    blocks = [block for fix in finding.fix for block in _fix(fix, many=len(finding.fix) > 1)]
-    rows += [("Fix" if i == 0 else "", block) for i, block in enumerate(blocks)]
-    if finding.changes_training:
-        rows.append(("Careful", Text(f"changes the training maths: {phrases.line(finding.changes_training)}", style="yellow")))
+    if again:
+        rows.append(("Why, fix", Text("as above")))
+    else:
+        rows += _advice(finding)
     if finding.also:
         rows.append(("Also", Text(f"the same time also matches {', '.join(map(phrases.line, finding.also))}", style="dim")))
     yield _labelled(rows)
+
+
+def _advice(finding: Finding) -> Iterator[tuple[str, RenderableType]]:
+    yield "Why", Text(phrases.lead(finding.why, 260))
+    blocks = (block for fix in finding.fix for block in _fix(fix, named=len({f.framework for f in finding.fix}) > 1))
+    for i, block in enumerate(blocks):
+        yield ("Fix" if i == 0 else ""), block
+    if finding.changes_training:
+        yield "Careful", Text(f"changes the training maths: {phrases.line(finding.changes_training)}", style="yellow")
 
 
 def _evidence(finding: Finding, width: int) -> Table:
@@ -131,18 +142,18 @@ def _evidence(finding: Finding, width: int) -> Table:
             Text(phrases.line(row.get("kind") or "")),
             Text("" if count is None else phrases.number(count)),
             Text(phrases.duration(row.get("ms_per_step"))),
-            Text(phrases.shorten(phrases.shapes(row.get("shapes")), free - widest)),
+            Text(phrases.clip(phrases.shapes(row.get("shapes")), free - widest)),
         )
     if len(finding.evidence) > ROWS:
         table.add_row(Text(f"{len(finding.evidence) - ROWS} more in JSON", style="dim"))
     return table
 
 
-def _fix(fix: Fix, *, many: bool) -> Iterator[RenderableType]:
-    named = f"{fix.framework}: " if many and fix.framework != "any" else ""
-    yield Text(named + phrases.line(fix.text))
+def _fix(fix: Fix, *, named: bool) -> Iterator[RenderableType]:
+    framework = f"{fix.framework}: " if named and fix.framework != "any" else ""
+    yield Text(framework + phrases.line(fix.text))
     if fix.code:
-        yield Padding(Text(phrases.clean(fix.code.strip("\n")), style="green"), (0, 0, 0, 4))
+        yield Padding(Text(phrases.clean(fix.code.strip("\n")), style="green"), (0, 0, 0, 2))
 
 
 def _quiet(findings: list[Finding]) -> Table:
