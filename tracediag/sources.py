@@ -241,7 +241,7 @@ def _tar_members(source: Source) -> list[Source]:
     names = [name for name in _wanted(list(members)) if not Path(name).name.startswith(".")]
     _need_members(source, names)
     for name in names:
-        sources.append(Source(name, members[name].size, lambda m=members[name]: archive.extractfile(m), True))  # type: ignore[misc]
+        sources.append(Source(name, members[name].size, lambda m=members[name]: archive.extractfile(m), True))  # type: ignore[misc,arg-type]
         sources[-1].head()
     return sources
 

@@ -7,7 +7,7 @@ between two events of the array cannot be valid JSON. Where no guess holds, a st
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -72,7 +72,7 @@ class EventStream(Generic[T]):
         self._keys_of(buffer)
         return b""
 
-    def _events(self, buffer: bytes, blocks: Iterator[bytes]) -> Iterator[Any]:
+    def _events(self, buffer: bytes, blocks: Iterator[bytes]) -> Generator[list[T], None, bytes]:
         """Yield batches until the array ends; returns the bytes behind it."""
         want = BATCH
         while True:
@@ -91,7 +91,7 @@ class EventStream(Generic[T]):
                 if closed or ended or len(rest) > MAX_EVENT:
                     self.closed = closed
                     self.left_over = 0 if closed else len(rest.strip(b" \t\r\n,"))
-                    yield batch
+                    yield batch or []
                     return rest if closed else b""
             yield batch
             want = max(BATCH, 2 * len(rest))
@@ -102,7 +102,7 @@ class EventStream(Generic[T]):
         cuts = [match.start() + 1 for match in _CUT.finditer(buffer, max(0, len(buffer) - (1 << 14)))][-_GUESSES:]
         for cut in reversed(cuts):
             try:
-                return self.decode(b"[" + buffer[:cut] + b"]"), buffer[cut:].lstrip().removeprefix(b",")
+                return self.decode(b"".join((b"[", memoryview(buffer)[:cut], b"]"))), buffer[cut:].lstrip().removeprefix(b",")
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
         return None, buffer

@@ -166,7 +166,6 @@ COLLECTIVE_KEYS = (
     "Process Group Name",
     "dtype",
     "kernel_backend",
-    "kernel_file",
 )
 """Rarer facts kept in `detail`: of collectives and of generated (Triton) kernels."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ _RUNTIME = np.isin(ROLES, ("runtime",))
 _STEP = re.compile(r"ProfilerStep#(\d+)$")
 _NUMBERS = ("external", "correlation", "sequence", "flops", "bytes")
 _STRINGS = ("in_shapes", "in_dtypes", "in_strides", "in_values", "out_shapes", "out_dtypes")
+_KIND, _LANE, _NAME = attrgetter("ph", "cat"), attrgetter("pid", "tid"), attrgetter("name")
 _LIMIT = 1 << 62
 _ABSOLUTE = 10**18  # ns since 1970; a smaller time counts from baseTimeNanoseconds
 
@@ -60,7 +62,7 @@ class KinetoColumns:
             self._rows([events[i] for i in kept.tolist()], roles[kept])
 
     def _role_codes(self, events: Sequence[Event]) -> npt.NDArray[np.int8]:
-        codes = self._kinds.codes(((e.ph, e.cat) for e in events), len(events))
+        codes = self._kinds.codes(map(_KIND, events), len(events))
         for ph, cat in list(self._kinds)[len(self._kind_roles) :]:
             self._kind_roles.append(role_of(ph, cat))
         return np.asarray(self._kind_roles, np.int8)[codes]
@@ -82,7 +84,7 @@ class KinetoColumns:
         self._roles.append(roles)
         self._starts.append(nanoseconds([e.ts for e in rows]))
         self._durs.append(nanoseconds([e.dur for e in rows]))
-        self._name.add((e.name for e in rows), n)
+        self._name.add(map(_NAME, rows), n)
         self._lane.add(_lane_keys(rows, device, work), n)
         self._device.add_at((lane[1] for lane in work.lanes), device, n)
         for column, codes in self._strings.items():
@@ -109,7 +111,8 @@ class KinetoColumns:
 
     def _usable(self) -> npt.NDArray[np.bool_]:
         start, dur = joined_ints(self._starts), joined_ints(self._durs)
-        return (np.abs(start) < _LIMIT) & (start != NONE) & (dur >= 0) & (dur < _LIMIT)
+        usable: npt.NDArray[np.bool_] = (np.abs(start) < _LIMIT) & (start != NONE) & (dur >= 0) & (dur < _LIMIT)
+        return usable
 
     def raw(self, form: str, rank: int | None, facts: dict[str, Any], health: tuple[Health, ...]) -> Raw:
         """The columns, without the events whose times are unusable."""
@@ -136,13 +139,16 @@ class KinetoColumns:
             memory=self.memory.columns(shift),
             facts=facts,
             health=health,
-            **{column: codes.coded(keep) for column, codes in self._strings.items()},
-            **{column: integers.ints(keep) for column, integers in self._numbers.items()},
+            **self._rest(keep),
         )
+
+    def _rest(self, keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        columns: dict[str, Any] = {column: codes.coded(keep) for column, codes in self._strings.items()}
+        return columns | {column: integers.ints(keep) for column, integers in self._numbers.items()}
 
 
 def _lane_keys(rows: Sequence[Event], device: npt.NDArray[Any], work: Group) -> list[tuple[Any, ...]]:
-    keys: list[tuple[Any, ...]] = [(e.pid, e.tid) for e in rows]
+    keys: list[tuple[Any, ...]] = list(map(_LANE, rows))
     for row, lane in zip(device.tolist(), work.lanes, strict=True):
         keys[row] = lane
     return keys

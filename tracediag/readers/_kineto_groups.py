@@ -103,18 +103,19 @@ def _either(new: list[Any], old: list[Any]) -> IntArray:
 def _add_rare(group: Group, raws: Sequence[Any]) -> None:
     """Collectives and generated kernels: their facts, looked for only where their keys stand in the text at all."""
     joined = b",".join(raws)
-    if not any(key in joined for key in _RARE):
+    keys = [key for key in _RARE if key in joined]
+    if not keys:
         return
     size = group.numbers.setdefault("bytes", np.full(len(raws), NONE, np.int64))
-    for row, raw in enumerate(texts(raws)):
-        if any(key in raw for key in _RARE):
-            try:
-                values = msgspec.json.decode(raw)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                continue
-            base = group.details[row] if isinstance(group.details[row], tuple) else ()
-            group.details[row] = detail_text(base, {key: values[key] for key in COLLECTIVE_KEYS if key in values})
-            size[row] = collective_bytes(values) if size[row] == NONE else size[row]
+    each = texts(raws)
+    for row in sorted({row for key in keys for row, raw in enumerate(each) if key in raw}):
+        try:
+            values = msgspec.json.decode(each[row])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        base = group.details[row] if isinstance(group.details[row], tuple) else ()
+        group.details[row] = detail_text(base, {key: values[key] for key in COLLECTIVE_KEYS if key in values})
+        size[row] = collective_bytes(values) if size[row] == NONE else size[row]
 
 
 def detail_text(key: Hashable, more: dict[str, Any] | None = None) -> str | None:

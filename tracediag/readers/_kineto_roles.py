@@ -56,8 +56,10 @@ def role_of(ph: str, cat: str) -> int:
 
 def final_roles(roles: npt.NDArray[np.int8], name: Coded) -> npt.NDArray[np.int32]:
     """Roles after a look at the names: ranges among the ops become annotations, ops without a category become ops."""
-    op, annotation, framework = (ROLES.index(role) for role in ("op", "annotation", "framework"))
+    op, annotation, framework, function = (ROLES.index(role) for role in ("op", "annotation", "framework", "function"))
     result = roles.astype(np.int32)
+    result[(roles == op) & name.where([value.startswith("Torch-Compiled Region") for value in name.values])] = function
+    result[(roles == op) & name.where([value.startswith("TorchDynamo ") for value in name.values])] = framework
     result[(roles == op) & name.where([value.startswith(_RANGES) for value in name.values])] = annotation
     result[(roles == framework) & name.where([value.startswith(_OP_NAMES) for value in name.values])] = op
     return result

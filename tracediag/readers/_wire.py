@@ -13,6 +13,9 @@ import numpy.typing as npt
 
 from tracediag.columns import IntArray
 
+Field = tuple[int, int, int, int]
+"""(number, wire type, a, b) as `fields` gives them."""
+
 __all__ = ["PAD", "VARINT", "Fields", "WireError", "fields", "lockstep", "submessages", "varint"]
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
@@ -53,7 +56,7 @@ def varint(data: bytes | bytearray, pos: int) -> tuple[int, int]:
         raise WireError("message ends inside a number") from None
 
 
-def fields(data: bytes | bytearray, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def fields(data: bytes | bytearray, start: int, end: int) -> Iterator[Field]:
     """Fields of one message as (number, wire type, a, b): a is the value of a number; [a, b) the span of bytes.
 
     A last value that passes `end` raises WireError, after all whole fields were given.
@@ -78,16 +81,14 @@ def fields(data: bytes | bytearray, start: int, end: int) -> Iterator[tuple[int,
         pos += size
 
 
-def submessages(
-    data: bytes | bytearray, start: int, end: int, number: int
-) -> tuple[list[int], list[int], list[tuple[int, int, int, int]], bool]:
+def submessages(data: bytes | bytearray, start: int, end: int, number: int) -> tuple[list[int], list[int], list[Field], bool]:
     """Spans of the repeated message field `number` in [start, end): (starts, ends, other fields, whole).
 
     One tight loop, for lists of millions. Stops before a message that passes `end`; whole is then False.
     """
     starts: list[int] = []
     ends: list[int] = []
-    others: list[tuple[int, int, int, int]] = []
+    others: list[Field] = []
     tag = number << 3 | BYTES
     pos = start
     try:
@@ -110,7 +111,7 @@ def submessages(
     return starts, ends, others, True
 
 
-def _one_field(data: bytes | bytearray, pos: int, end: int) -> tuple[tuple[int, int, int, int], int]:
+def _one_field(data: bytes | bytearray, pos: int, end: int) -> tuple[Field, int]:
     number, wire, a, b = next(fields(data, pos, end))
     _, after = varint(data, pos)
     if wire == VARINT:

@@ -35,6 +35,7 @@ _DETAIL = (
     "hlo_category",
     "op_type",
 )
+_TENSORFLOW = ("EagerLocalExecute", "ExecutorState", "FunctionRun")
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
 _NUMBERS = ("correlation", "bytes", "flops", "step_num")
 _STRINGS = ("name", "label", "device", "lane", "in_shapes", "in_dtypes", "detail")
@@ -184,9 +185,12 @@ class XplaneColumns:
             memory=self._memory.columns(shift),
             facts=facts,
             health=health,
-            **{column: self.codes[column].coded() for column in _STRINGS},
-            **{column: integers.ints() for column, integers in self._numbers.items()},
+            **self._rest(),
         )
+
+    def _rest(self) -> dict[str, Any]:
+        columns: dict[str, Any] = {column: self.codes[column].coded() for column in _STRINGS}
+        return columns | {column: integers.ints() for column, integers in self._numbers.items()}
 
     def _framework(self) -> str:
         """jax when its calls are there and TensorFlow's are not."""

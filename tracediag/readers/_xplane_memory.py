@@ -6,6 +6,7 @@ import json
 import re
 
 import numpy as np
+import numpy.typing as npt
 
 from tracediag.columns import IntArray, Ints, MemoryColumns
 from tracediag.readers._coding import NONE, Codes, Integers, joined_ints
@@ -32,7 +33,9 @@ class MemoryRows:
         self._times: list[IntArray] = []
         self._bytes: list[IntArray] = []
 
-    def add(self, index: IntArray, times: IntArray, released: IntArray, stats: Stats, keys: dict[str, int], names: dict[int, str]) -> None:
+    def add(
+        self, index: IntArray, times: IntArray, released: npt.NDArray[np.bool_], stats: Stats, keys: dict[str, int], names: dict[int, str]
+    ) -> None:
         """Append the events at `index`. times: start of every event, ns; released: True where it is a release."""
         size = stats.numbers(keys.get("allocation_bytes"), NONE)[index]
         good = index[size != NONE]

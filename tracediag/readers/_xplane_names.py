@@ -68,7 +68,7 @@ def kernel_details(text: str) -> dict[str, Any]:
 def copy_details(text: str) -> dict[str, Any]:
     """'kind_src:pageable size:112 dest:4 async:0' without the size, which is a column."""
     pairs = (part.partition(":") for part in text.split())
-    return {key: value for key, _, value in pairs if value and key not in ("size", "num_bytes")}
+    return {key: int(value) if value.isdigit() else value for key, _, value in pairs if value and key not in ("size", "num_bytes")}
 
 
 def copy_bytes(text: str) -> int | None:

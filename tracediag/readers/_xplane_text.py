@@ -47,9 +47,8 @@ class Texts(Dictionary):
                 _, key = np.unique(key * (len(self) + 1) + column[rows] + 1, return_inverse=True)
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         values = list(self)
-        joined = []
-        for codes in matrix[:, rows[first]].T.tolist():
-            joined.append(join({name: values[code] for name, code in zip(columns, codes, strict=True) if code >= 0}))
+        combinations = [dict(zip(columns, codes, strict=True)) for codes in matrix[:, rows[first]].T.tolist()]
+        joined = [join({name: values[code] for name, code in pairs.items() if code >= 0}) for pairs in combinations]
         result = np.full(matrix.shape[1], -1, np.int32)
         result[rows] = np.array([-1 if text is None else table[text] for text in joined], np.int32)[inverse] if joined else -1
         return result

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -42,8 +44,9 @@ def read(source: Source) -> Raw:
     stream = EventStream(source.blocks(), _DECODER.decode, _lenient_event)
     columns = KinetoColumns()
     try:
-        for batch in stream.batches():
-            columns.add(batch)
+        with _paused_collector():
+            for batch in stream.batches():
+                columns.add(batch)
     except InputError as error:
         raise InputError(f"{source.name}: {error}") from error
     _check(source, stream, columns.events)
@@ -51,6 +54,18 @@ def read(source: Source) -> Raw:
     health = trace_health(stream, source.truncated, columns.bad())
     rank = facts.get("distributed", {}).get("rank")
     return columns.raw(FORMAT, rank if isinstance(rank, int) else None, facts, health)
+
+
+@contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Millions of short-lived objects without cycles: looking for cycles among them costs a sixth of the time and finds none."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _check(source: Source, stream: EventStream[Event], events: int) -> None:
