@@ -8,13 +8,15 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from . import guard, tf_sources
 from .cycle import Cycle
 from .keras_registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REGISTRY = Registry()
 LOOKED_AT = 2  # updates of one optimizer whose gradients are looked at

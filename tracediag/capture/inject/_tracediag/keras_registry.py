@@ -5,6 +5,7 @@ Rows are made while the objects live and hold no reference to them: models of a 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import weakref
 from typing import Any
@@ -25,10 +26,8 @@ class Known:
 
     def put(self, thing: Any, value: Any) -> None:
         """Remember `value` for this object."""
-        try:
+        with contextlib.suppress(TypeError):  # cannot be referenced weakly: not remembered
             self._entries[id(thing)] = (weakref.ref(thing), value)
-        except TypeError:  # cannot be referenced weakly: not remembered
-            pass
 
 
 class Optimizer:
@@ -73,7 +72,7 @@ class Registry:
         inner = inner_variable(variable)
         if self._slots.get(inner):
             return None
-        row = self._rows.get(inner)
+        row: dict[str, Any] | None = self._rows.get(inner)
         if row is None and len(self.variables) < MOST_VARIABLES:
             row = _row(variable, inner)
             self._rows.put(inner, row)
@@ -82,11 +81,6 @@ class Registry:
             info = self._layers.get(variable) or self._layers.get(inner)
             if info:
                 row.update(info, embedding=info["embedding"] or row["embedding"])
-        return row
-
-    def known(self, variable: Any) -> dict[str, Any] | None:
-        """The row of a variable already seen."""
-        row: dict[str, Any] | None = self._rows.get(inner_variable(variable))
         return row
 
     def optimizer(self, optimizer: Any, source: Any) -> Optimizer:
@@ -107,7 +101,7 @@ class Registry:
         index = self.optimizers.index(record)
         shapes = self._own(record.reference())
         rows = []
-        for gradient, variable in zip(gradients, variables):
+        for gradient, variable in zip(gradients, variables):  # noqa: B905 (Python 3.9)
             row = self.variable(variable)
             if row is None:
                 continue
@@ -126,7 +120,7 @@ class Registry:
         """A tape gave gradients for these variables (nested lists are followed one level)."""
         if not isinstance(sources, (list, tuple)):
             sources, gradients = [sources], [gradients]
-        for variable, gradient in zip(sources, gradients):
+        for variable, gradient in zip(sources, gradients):  # noqa: B905 (Python 3.9)
             if isinstance(variable, (list, tuple)):
                 self.gradients_taken(variable, gradient)
             elif hasattr(variable, "trainable") and hasattr(variable, "assign"):
@@ -206,7 +200,7 @@ def zero(regularizer: Any) -> bool | None:
 
 def number(optimizer: Any, name: str) -> float | None:
     """A plain number among an optimizer's attributes or (Keras 2) hyperparameters."""
-    value = getattr(optimizer, name, None)
+    value: Any = getattr(optimizer, name, None)
     if value is None:
         value = getattr(optimizer, "_hyper", {}).get(name)
     if hasattr(value, "numpy"):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from . import guard, tf_data, tf_facts
-from .keras_registry import Registry
-from .tf_functions import Watch, patch_calls, patch_gradients, patch_tracing
+from .tf_functions import Watch
 from .tf_graphs import Graphs
+from .tf_patches import patch_calls, patch_gradients, patch_tracing
 from .tf_private import Private
 from .tf_shapes import Shapes
 from .tf_window import Window, yield_to_own
 from .torch_window import IdleWindow
+
+if TYPE_CHECKING:
+    from .keras_registry import Registry
 
 WATCH: Watch | None = None
 DENSIFIED = "Converting sparse IndexedSlices"
@@ -113,7 +116,7 @@ class TensorFlowAdapter:
 
     def sample(self) -> dict[str, Any]:
         """Cheap values at the end of a step."""
-        if not self._primed:
+        if not self._primed and self.ready():
             self._prime()
         values = self.watch.counters.sample(self.watch.told_ns)
         values["allocated"] = None
@@ -136,14 +139,13 @@ class TensorFlowAdapter:
         if not self._primed:  # no step has ended: nothing was trained, and the devices may not be set up
             return {"used": False, "versions": tf_facts.versions(self.tensorflow)}
         registry = _registry()
-        facts = self.graphs.facts()
+        graphs = self.graphs.facts()
         tf_facts.add_variables(self.watch, registry, self.graphs.embedded)
-        facts.update({
-            "used": True, "variables": registry.variables, "optimizers": registry.optimizer_rows(), "loaders": self.loaders.rows,
+        return {
+            "used": True, "graphs": graphs, "variables": registry.variables, "optimizers": registry.optimizer_rows(), "loaders": self.loaders.rows,
             "functions": tf_facts.functions(self.watch), "flags": tf_facts.flags(self.tensorflow),
             "devices": tf_facts.devices(self.tensorflow), "versions": tf_facts.versions(self.tensorflow), "warnings": self.warnings,
-        })  # fmt: skip
-        return facts
+        }  # fmt: skip
 
 
 def _registry() -> Registry:

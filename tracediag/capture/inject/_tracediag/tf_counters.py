@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-from .tf_shapes import Shapes
+
+if TYPE_CHECKING:
+    from .tf_shapes import Shapes
 
 
 class Counters:
@@ -29,7 +31,8 @@ class Counters:
 
     def forget(self) -> None:
         """Nothing that was kept is wanted any more."""
-        self._kept.clear()
+        if self._kept:
+            self._kept.clear()
 
     def skip(self) -> None:
         """What was counted since the last step belongs to no step (an evaluation phase)."""
@@ -38,8 +41,7 @@ class Counters:
 
     def sample(self, when: int | None) -> dict[str, Any]:
         """Values of the step that ends now, or that ended at `when`."""
-        values = self._kept.get(when) if when is not None else None
-        values = dict(values or self._values())
+        values = (self._kept.get(when) if self._kept and when is not None else None) or self._values()
         ends = (values["compile_ns"], values["loader_ns"])
         values["compile_ns"], values["loader_ns"] = max(0, ends[0] - self._told[0]), max(0, ends[1] - self._told[1])
         self._told = ends

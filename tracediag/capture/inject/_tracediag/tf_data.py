@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from . import callsite, guard
-from .tf_functions import Watch
+
+if TYPE_CHECKING:
+    from .tf_functions import Watch
 
 MOST_LOADERS = 50
 DEEPEST = 40  # datasets of one pipeline that are looked at

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from . import tf_sources
-from .keras_registry import Registry
 from .tf_functions import Watch, uses_xla
 from .tf_graphs import concretes
+
+if TYPE_CHECKING:
+    from .keras_registry import Registry
+    from collections.abc import Callable
 
 MOST_FUNCTIONS = 200
 

@@ -5,25 +5,22 @@ A function is the training step when a gradient is taken or an optimizer applied
 
 from __future__ import annotations
 
-import functools
-import sys
 import threading
 import weakref
-from collections.abc import Callable, Hashable
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from . import callsite, guard
 from .cycle import Cycle
 from .tf_counters import Counters
 from .tf_graphs import updates_trainable
-from .tf_private import Private
-from .tf_shapes import Shapes
 
-NOT_COUNTED = ("initialize_variables", "fn_with_cond")
+if TYPE_CHECKING:
+    from .tf_private import Private
+    from .tf_shapes import Shapes
+    from collections.abc import Callable, Hashable
+
 EVALUATION = 3  # calls in a row of a function that takes no part in training: an evaluation phase
-GRAPHS_KEPT = 2000
-LOOKED_AT = 2  # gradients taken at one line that are looked at
 NEW_GRAPHS = 100  # latest graphs among which those of a fresh trace are
 
 
@@ -38,6 +35,11 @@ class Record:
         self.xla = False  # XLA was asked for, for it or for a function that it calls
         self.in_step = 0  # calls since the last boundary
         self.before = 0  # calls in the step before that
+
+    def turn(self) -> bool:
+        """A step has ended; returns whether the function was called in the last two."""
+        self.before, self.in_step = self.in_step, 0
+        return self.before > 0
 
     @property
     def training(self) -> bool:
@@ -61,18 +63,23 @@ class Watch:
         self.started = False
         self.origin_ns = 0  # where the first step may have begun
         self.calls = 0  # boundaries, for steps_per_call
-        self.told_ns: int | None = None  # end of the step that is being told, when it is told late
-        self._evaluating = False
-        strong = Cycle()
-        self.cycles = {"function": strong, "optimizer": strong, "backward": Cycle(), "forward": Cycle()}
+        self.told_ns: int | None = None  # end of the step that is being told
+        self._aside: list[Record] = []  # functions without part in training that were called lately
+        self.evaluating = False
+        self.strong = Cycle()
+        self.strong_kind = "function"
+        self.cycles = {"function": self.strong, "optimizer": self.strong, "backward": Cycle(), "forward": Cycle()}
 
     # -- boundaries --
 
     def event(self, kind: str, key: Hashable) -> None:
         """A function call, optimizer update or gradient has ended outside any function."""
         now, cycle = perf_counter_ns(), self.cycles[kind]
-        if kind != "forward":
-            self.any_training = True
+        if kind == "backward" and self.strong.end is not None:
+            return
+        self.any_training = kind != "forward"
+        if cycle is self.strong:
+            self.strong_kind = kind
         if cycle.end is None:
             self.counters.keep(now)
         self._tell(kind, cycle.event(key, now), now)
@@ -82,14 +89,13 @@ class Watch:
             if not self.started:
                 self._start()
             self.calls += 1
-            self.told_ns = None if end == now else end
-            self.recorder.boundary(kind, "tensorflow", at_ns=self.told_ns)
+            self.told_ns = end
+            self.recorder.boundary(kind, "tensorflow", at_ns=None if end == now else end)
             self.told_ns = None
         if ends:
-            for record in self.records.values():
-                record.before, record.in_step = record.in_step, 0
-            if self.cycles[kind].end is not None:
-                self.counters.forget()
+            if self._aside:
+                self._aside = [record for record in self._aside if record.turn()]
+            self.counters.forget()
 
     def _start(self) -> None:
         """The first step has ended: its clock started where it may have begun."""
@@ -102,7 +108,7 @@ class Watch:
 
     def finish(self) -> None:
         """The script is over: tell the end of a round that never came again."""
-        for kind in ("forward", "backward", "function"):
+        for kind in ("forward", "backward", self.strong_kind):
             self._tell(kind, self.cycles[kind].flush(), 0)
 
     def begins(self, now: int | None = None) -> None:
@@ -168,9 +174,11 @@ class Watch:
             self.counters.compile_ns = before_ns + perf_counter_ns() - start_ns
 
     def _maybe_evaluation(self, record: Record) -> None:
+        if record.in_step == 0 and record not in self._aside:
+            self._aside.append(record)
         record.in_step += 1
-        if record.in_step == EVALUATION and record.before == 0 and not self._evaluating:
-            self._evaluating = True
+        if record.in_step == EVALUATION and record.before == 0 and not self.evaluating:
+            self.evaluating = True
             self.recorder.pause()
 
     @guard.quiet
@@ -181,119 +189,14 @@ class Watch:
 
     @guard.quiet
     def before_call(self, function: Any) -> None:
-        """An outermost call begins."""
-        if self._evaluating:
-            record = self.records.get(function)
-            if record is not None and record.training:
-                self._evaluating = False
-                self.counters.skip()
-                self.recorder.resume()
+        """An outermost call begins in an evaluation phase."""
+        record = self.records.get(function)
+        if record is not None and record.training:
+            self.evaluating = False
+            self.counters.skip()
+            self.recorder.resume()
 
 
 def uses_xla(function: Any) -> bool:
     """jit_compile was asked for."""
     return bool(getattr(function, "_jit_compile", False))
-
-
-def patch_calls(watch: Watch) -> None:
-    """Wrap Function.__call__ on its class."""
-    cls = watch.private.function_class
-    if cls is None:
-        return
-    original = cls.__call__
-    counters = watch.counters
-    local, called, before, nested = watch.local, watch.called, watch.before_call, watch.nested
-
-    @functools.wraps(original)
-    def __call__(self: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N807
-        stack = getattr(local, "stack", None)
-        if stack is None:
-            stack = local.stack = []
-        if self._run_functions_eagerly:
-            return original(self, *args, **kwds)
-        if stack:
-            nested(stack[0], self)
-            stack.append(self)
-            try:
-                return original(self, *args, **kwds)
-            finally:
-                stack.pop()
-        start, tracings, before_ns = perf_counter_ns(), counters.tracings, counters.compile_ns
-        if not watch.started:
-            watch.begins(start)
-        before(self)
-        stack.append(self)
-        watch.current = stack
-        try:
-            result = original(self, *args, **kwds)
-        finally:
-            stack.pop()
-        called(self, args, kwds, start, tracings, before_ns)
-        return result
-
-    __call__.autograph_info__ = None  # type: ignore[attr-defined]  # AutoGraph leaves functions with this mark alone
-    cls.__call__ = __call__
-
-
-def patch_tracing(watch: Watch) -> None:
-    """Count and time tracings; remember the graphs made."""
-    module, graph_class, local = watch.private.graph_module, watch.private.graph_class, watch.local
-    if module is not None:
-        original = module.func_graph_from_py_func
-
-        @functools.wraps(original)
-        def func_graph_from_py_func(name: Any, *args: Any, **kwds: Any) -> Any:
-            if not getattr(local, "stack", None) or getattr(local, "tracing", False) or str(name) in NOT_COUNTED:
-                return original(name, *args, **kwds)
-            local.tracing, start = True, perf_counter_ns()
-            try:
-                return original(name, *args, **kwds)
-            finally:
-                local.tracing = False
-                watch.counters.tracings += 1
-                watch.counters.compile_ns += perf_counter_ns() - start
-
-        module.func_graph_from_py_func = func_graph_from_py_func
-    if graph_class is not None:
-        init = graph_class.__init__
-
-        @functools.wraps(init)
-        def __init__(self: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
-            init(self, *args, **kwds)
-            watch.graphs.append(weakref.ref(self))
-            if len(watch.graphs) > GRAPHS_KEPT:
-                watch.graphs[:] = [ref for ref in watch.graphs if ref() is not None][-GRAPHS_KEPT // 2 :]
-
-        graph_class.__init__ = __init__
-
-
-def patch_gradients(watch: Watch, tape_class: Any) -> None:
-    """Wrap GradientTape.gradient (marks functions, ends steps of bare eager loops) and its __enter__ (where a step may begin)."""
-    gradient, enter = tape_class.gradient, tape_class.__enter__
-
-    sites: dict[Any, int] = {}
-
-    @guard.quiet
-    def taken(caller: Any, sources: Any, gradients: Any) -> None:
-        site = (caller.f_code, caller.f_lineno)
-        looks = sites[site] = sites.get(site, 0) + 1
-        if looks <= LOOKED_AT:
-            watch.gradients_taken(sources, gradients)
-        if not watch.mark(gradient=True) and watch.eager():
-            watch.event("backward", site)
-
-    @functools.wraps(gradient)
-    def wrapped(self: Any, *args: Any, **kwds: Any) -> Any:
-        result = gradient(self, *args, **kwds)
-        taken(sys._getframe(1), args[1] if len(args) > 1 else kwds.get("sources"), result)
-        return result
-
-    @functools.wraps(enter)
-    def __enter__(self: Any) -> Any:  # noqa: N807
-        if not watch.started:
-            watch.begins()
-        return enter(self)
-
-    wrapped.autograph_info__ = None  # type: ignore[attr-defined]
-    __enter__.autograph_info__ = None  # type: ignore[attr-defined]
-    tape_class.gradient, tape_class.__enter__ = wrapped, __enter__

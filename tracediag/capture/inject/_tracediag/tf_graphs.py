@@ -18,7 +18,7 @@ MOST_NODES = 20_000
 SAME_NAME = 3  # graphs of one name (a function that is traced again and again)
 UPDATES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 SKIPPED_OPS = frozenset(("Placeholder", "NoOp", "Const"))
-SKIPPED_GRAPHS = ("keras_graph", "scratch_graph", "initialize_variables")
+SKIPPED_GRAPHS = frozenset(("keras_graph", "keras_scratch_graph", "initialize_variables", "tmp"))
 
 
 class Strings:
@@ -52,17 +52,18 @@ class Graphs:
         self._captures: dict[int, Any] = {}  # of the graph that is being written: id of a placeholder -> the tensor outside
 
     def facts(self) -> dict[str, Any]:
-        """{"graphs": ..., "strings": ...} of run.json."""
+        """`graphs` of run.json: {name: {"nodes": [[name, op, in_shapes, in_dtypes, out_shapes, out_dtypes, source]]}, "strings": [...]},
+        everything but the node's name as a position in `strings`."""
         names = self._inference_names()
         seen: dict[str, int] = {}
         for ref in reversed(self.watch.graphs):
             graph = ref()
-            if graph is None or any(part in str(graph.name) for part in SKIPPED_GRAPHS):
+            if graph is None or str(graph.name) in SKIPPED_GRAPHS:
                 continue
             seen[graph.name] = seen.get(graph.name, 0) + 1
             if seen[graph.name] <= SAME_NAME and self._nodes < MOST_NODES:
                 self._add(graph, names.get(id(graph)))
-        return {"graphs": self.tables, "strings": self.strings.values}
+        return {**self.tables, "strings": self.strings.values}
 
     def _inference_names(self) -> dict[int, str]:
         """id of a graph -> the name that its function has in the trace (__inference_step_12)."""

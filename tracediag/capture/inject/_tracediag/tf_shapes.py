@@ -23,7 +23,8 @@ class Shapes:
     def of_call(self, args: Any, kwds: Any) -> None:
         """Arguments of a training function."""
         found: list[Any] = []
-        self._collect(args, found)
+        for value in args:
+            self._collect(value, found)
         if kwds:
             self._collect(kwds, found)
         self._of_call = tuple(found) or None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from . import callsite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 GENERATED = "__autograph_generated_file"
 

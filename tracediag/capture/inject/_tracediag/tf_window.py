@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from . import guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 HOSTNAMES = 4  # field number of XSpace.hostnames in xplane.proto
 MARKER = "tracediag_step"
