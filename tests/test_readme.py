@@ -18,11 +18,11 @@ LEFT_OUT = {"pip install tracediag"}  # what it installs is tested by building t
 SCRIPT = """\
 import sys
 import torch
-table = torch.nn.Embedding(50_000, 16)
+table = torch.nn.Embedding(150_000, 16)
 optimizer = torch.optim.Adam(table.parameters())
 for step in range(25):
     optimizer.zero_grad()
-    table(torch.randint(50_000, (64,))).sum().backward()
+    table(torch.randint(150_000, (64,))).sum().backward()
     optimizer.step()
 """
 
@@ -67,11 +67,25 @@ def test_commands_of_the_readme_run(folder):
     assert (folder / "report.json").exists()
 
 
+PRELUDE = """\
+import torch
+table = torch.nn.Embedding(150_000, 16)
+optimizer = torch.optim.Adam(table.parameters())
+loader = [torch.randint(150_000, (64,)) for _ in range(25)]
+def train_on(batch):
+    optimizer.zero_grad()
+    table(batch).sum().backward()
+    optimizer.step()
+"""
+
+
 @pytest.mark.torch
-def test_python_of_the_readme_runs(folder, monkeypatch, capsys):
+def test_python_of_the_readme_runs(folder):
+    pytest.importorskip("torch")
     if not (folder / "run").exists():
         pytest.skip("the commands did not run")
-    monkeypatch.chdir(folder)
-    for block in blocks("python"):
-        exec(compile(block, "README.md", "exec"), {})
-    assert "emb" in capsys.readouterr().out.lower()
+    (folder / "readme.py").write_text(PRELUDE + "\n".join(blocks("python")))
+    done = subprocess.run([sys.executable, "readme.py"], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "gets a dense gradient" in done.stdout
+    assert "steps, median" in done.stdout

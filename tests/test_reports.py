@@ -145,6 +145,13 @@ def test_shapes_in_words(value, words):
     assert phrases.shapes(value) == words
 
 
+def test_a_report_renders_itself():
+    one = SAMPLES["one"]
+    assert one.to_json() == render(one, "json")
+    assert one.to_markdown() == one._repr_markdown_() == render(one, "markdown")
+    assert str(one) == render(one, "text")
+
+
 def test_unknown_format_is_a_key_error():
     with pytest.raises(KeyError):
         renderer("pdf")

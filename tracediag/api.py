@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from datetime import datetime
+from itertools import count
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
+    from tracediag.capture.inprocess import Run
     from tracediag.capture.launcher import LaunchRequest, LaunchResult
     from tracediag.findings import Report
     from tracediag.rule import Param
     from tracediag.trace import Trace
 
-__all__ = ["explain", "load", "record"]
+__all__ = ["default_folder", "explain", "load", "profile", "record"]
 
 Paths = str | PathLike[str]
 
@@ -68,3 +74,25 @@ def record(request: LaunchRequest) -> LaunchResult:
     from tracediag.capture.launcher import launch
 
     return launch(request)
+
+
+def profile(
+    out: Paths | None = None, *, warmup: int = 5, steps: int = 10, stacks: bool = True, memory: bool = True
+) -> AbstractContextManager[Run]:
+    """Record a loop of this process: `with tracediag.profile(out="run") as run: ...; run.step()` after each step.
+
+    out: run directory, for `explain` afterwards; default tracediag-runs/<script>-<time>. warmup, steps: steps before and inside the
+    recorded window. Raises CaptureError as `capture.inprocess.profile` does.
+    """
+    from tracediag.capture import inprocess
+
+    folder = Path(out) if out is not None else default_folder(sys.argv[0])
+    return inprocess.profile(folder, warmup=warmup, steps=steps, stacks=stacks, memory=memory)
+
+
+def default_folder(target: str) -> Path:
+    """A run directory that does not exist yet: tracediag-runs/<script>-<time>."""
+    name = Path(target).stem.rsplit(".", 1)[-1] or "run"
+    first = Path("tracediag-runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    candidates = (first if i == 1 else first.with_name(f"{first.name}-{i}") for i in count(1))
+    return next(folder for folder in candidates if not folder.exists())

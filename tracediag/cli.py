@@ -23,7 +23,6 @@ from tracediag.cliargs import (
     RulesOption,
     SavingOption,
     SelectOption,
-    default_folder,
     names,
     session,
 )
@@ -150,7 +149,7 @@ def profile(
     kind: Literal["script", "module", "command"] = "module" if module else "command" if context.meta.get(LAUNCHER) else "script"
     request = LaunchRequest(
         argv=argv,
-        out=out or default_folder(argv[0]),
+        out=out or api.default_folder(argv[0]),
         kind=kind,
         framework=framework.value,
         warmup=warmup,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import Enum
-from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +11,7 @@ from typer.core import TyperCommand
 
 from tracediag.errors import InputError
 
-__all__ = ["LAUNCHER", "FailOn", "Format", "Framework", "ProfileCommand", "Session", "default_folder", "names", "session", "split_target"]
+__all__ = ["LAUNCHER", "FailOn", "Format", "Framework", "ProfileCommand", "Session", "names", "session", "split_target"]
 
 LAUNCHER = "tracediag.launcher"
 """Key in the context's meta: True when the target came after `--`."""
@@ -74,14 +72,6 @@ DebugOption = Annotated[bool, typer.Option("--debug", callback=_debug, help="Sho
 def names(values: list[str] | None) -> tuple[str, ...]:
     """Rule names given once or more, each perhaps several with commas between."""
     return tuple(name.strip() for value in values or () for name in value.split(",") if name.strip())
-
-
-def default_folder(target: str) -> Path:
-    """A run directory that does not exist yet: tracediag-runs/<script>-<time>."""
-    name = Path(target).stem.rsplit(".", 1)[-1] or "run"
-    first = Path("tracediag-runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
-    candidates = (first if i == 1 else first.with_name(f"{first.name}-{i}") for i in count(1))
-    return next(folder for folder in candidates if not folder.exists())
 
 
 class ProfileCommand(TyperCommand):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 __all__ = ["CONFIDENCES", "REPORT_SCHEMA", "SEVERITIES", "Finding", "Fix", "Place", "Report", "Speedup"]
@@ -82,3 +83,23 @@ class Report:
     skipped: tuple[dict[str, Any], ...]
     verdict: dict[str, Any]
     schema: str = field(default=REPORT_SCHEMA)
+
+    def to_json(self) -> str:
+        """The report as JSON text, `tracediag.report/1`."""
+        return _render(self, "json")
+
+    def to_markdown(self) -> str:
+        """The report as Markdown."""
+        return _render(self, "markdown")
+
+    def __str__(self) -> str:
+        return _render(self, "text")
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows."""
+        return self.to_markdown()
+
+
+def _render(report: Report, form: str) -> str:
+    """Reports stand above this module, which therefore knows them by name only."""
+    return str(import_module("tracediag.reports").render(report, form))
