@@ -52,10 +52,14 @@ def read_all(paths: Sequence[str]) -> tuple[list[Raw], dict[str, Any] | None, li
     is. Raises InputError and its kinds.
     """
     sources, runs = open_sources(paths)
+    run = _run_facts(runs)
+    left_out = _line_recordings(run)
     raws: list[Raw] = []
     inputs: list[dict[str, Any]] = []
     refused: list[NotATraceError] = []
     for source in sources:
+        if source.name.rsplit("/", 1)[-1] in left_out:
+            continue
         try:
             raw = read_source(source)
         except NotATraceError as error:
@@ -67,7 +71,12 @@ def read_all(paths: Sequence[str]) -> tuple[list[Raw], dict[str, Any] | None, li
         inputs.append(_input_row(source, raw))
     if not raws:
         raise refused[0] if refused else InputError(f"{', '.join(map(str, paths))}: no trace here")
-    return raws, _run_facts(runs), inputs
+    return raws, run, inputs
+
+
+def _line_recordings(run: dict[str, Any] | None) -> set[str]:
+    """Files of the windows that were recorded for source lines only: their times are inflated."""
+    return {str(window.get("file")) for window in (run or {}).get("windows") or () if window.get("stacks")}
 
 
 def _input_row(source: Source, raw: Raw) -> dict[str, Any]:
