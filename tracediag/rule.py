@@ -20,7 +20,8 @@ OWNING_MIN_SHARE = 0.03
 
 @dataclass(frozen=True)
 class Saving:
-    """What the fix does to the claimed time. transform: drop (all of it goes), keep (a fraction stays), none (no prediction).
+    """What the fix does to the claimed time. transform: drop (all of it goes), keep (a fraction stays), at_least (the
+    fraction keep_high stays at most, how much less is open), none (no prediction).
 
     keep_low, keep_high: fraction of the claimed time that stays, where the query does not say it row by row.
     """

@@ -43,6 +43,8 @@ def predict(trace: Trace, claim: Claim, rule: Rule) -> Speedup | None:
     shortest = max(rest / (1 + REST), rest - CLAIM * share) if not claim.by_series else rest - slack
     shortest += keep_low * share
     low = max(1 / longest, 1.0)
+    if rule.saving.transform == "at_least":
+        return Speedup(round(low, 2), None)
     return Speedup(round(low, 2), round(1 / shortest, 2) if shortest > 0 else None)
 
 
