@@ -1,0 +1,100 @@
+"""The recorded fixtures: the cause comes first on the slow side, and nothing is said of it on the fast side or on healthy scripts."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tracediag
+
+if TYPE_CHECKING:
+    from tracediag.findings import Finding
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+RULES = {path.stem for path in (FIXTURES.parent / "rules").glob("*.yaml")}
+NAMES = sorted(path.parent.name for path in FIXTURES.glob("*/expect.json"))
+KEYS = {"report", "top", "never", "framework", "needs_gpu", "note"}
+MOST_BYTES = 200_000
+SIDES = ("slow", "fast", "healthy")
+
+
+def expected(name: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((FIXTURES / name / "expect.json").read_text())
+    return facts
+
+
+PAIRS = [name for name in NAMES if not expected(name).get("healthy")]
+HEALTHY = [name for name in NAMES if expected(name).get("healthy")]
+RECORDED = sorted(path for name in NAMES for path in (FIXTURES / name).iterdir() if path.is_dir() and path.name in SIDES)
+
+
+@functools.cache
+def loud(name: str, side: str) -> tuple[Finding, ...]:
+    """Findings at medium or above of one side."""
+    folder = FIXTURES / name / side
+    if not folder.exists():
+        pytest.skip("not recorded")
+    report = tracediag.explain(tracediag.load(str(folder)))
+    return tuple(finding for finding in report.findings if finding.severity in ("high", "medium"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_expectation_is_complete(name: str) -> None:
+    facts = expected(name)
+    assert set(facts) >= KEYS
+    assert facts["framework"] in ("torch", "tensorflow")
+    assert bool(facts["top"]) != bool(facts.get("healthy"))
+    assert not set(facts["top"]) & set(facts["never"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_expected_rules_exist(name: str) -> None:
+    facts = expected(name)
+    assert set(facts["top"]) | set(facts["never"]) <= RULES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_side_is_recorded(name: str) -> None:
+    sides = ("healthy",) if name in HEALTHY else ("slow", "fast")
+    assert [side for side in sides if not (FIXTURES / name / side).is_dir()] == []
+
+
+@pytest.mark.parametrize("folder", RECORDED, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_record_is_small(folder: Path) -> None:
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_cause_comes_first_on_the_slow_side(name: str) -> None:
+    findings = loud(name, "slow")
+    facts = expected(name)
+    assert findings, "nothing at medium or above"
+    assert findings[0].rule in facts["top"]
+    assert {finding.rule for finding in findings} & set(facts["never"]) == set()
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_cause_is_gone_on_the_fast_side(name: str) -> None:
+    assert {finding.rule for finding in loud(name, "fast")} & set(expected(name)["top"]) == set()
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_nothing_is_found_in_healthy_scripts(name: str) -> None:
+    assert [finding.rule for finding in loud(name, "healthy")] == []
+
+
+def test_synthetic_trace_is_what_its_script_builds() -> None:
+    folder = FIXTURES / "report-002-2019-host-pinned"
+    spec = importlib.util.spec_from_file_location("build", folder / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for side, pinned in (("slow", True), ("fast", False)):
+        assert module.build(pinned) == (folder / side / "plugins/profile/synthetic/synthetic.xplane.pb").read_bytes()
+    assert expected(folder.name)["synthetic"] is True
