@@ -20,13 +20,14 @@ import fsspec
 
 from tracediag.errors import InputError
 
-__all__ = ["MAX_BYTES", "MAX_RATIO", "Source", "open_sources"]
+__all__ = ["HEAD", "MAX_BYTES", "MAX_RATIO", "Source", "open_sources"]
 
 MAX_BYTES = 4 << 30
 """Most bytes that one compressed input may unpack to."""
 MAX_RATIO = 400
 """Largest ratio of unpacked to packed bytes (looked at past 64 MiB only: small files may repeat themselves)."""
 HEAD = 1 << 16
+"""Bytes that a format is recognised by."""
 BLOCK = 1 << 20
 RUN_FILE = "run.json"
 

@@ -59,16 +59,17 @@ class Codes:
         self._parts.append(np.full(n, -1, np.int32))
 
     def coded(self, keep: npt.NDArray[np.bool_] | None = None) -> Coded:
-        """The column; keys that convert to the same string become one, None becomes NULL."""
+        """The column: only strings that it uses; keys that convert to the same string become one, None becomes NULL."""
         codes = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int32)
+        codes = codes if keep is None else codes[keep]
+        used = np.zeros(len(self.table) + 1, np.bool_)  # the last entry serves code -1
+        used[codes] = True
+        merged = np.full(len(self.table) + 1, -1, np.int32)
         strings: dict[str, int] = {}
-        merged = np.full(len(self.table) + 1, -1, np.int32)  # the last entry serves code -1
         for key, code in self.table.items():
-            string = self.convert(key)
-            if string is not None:
+            if used[code] and (string := self.convert(key)) is not None:
                 merged[code] = strings.setdefault(string, len(strings))
-        codes = merged[codes]
-        return Coded(codes if keep is None else codes[keep], tuple(strings))
+        return Coded(merged[codes], tuple(strings))
 
 
 class Integers:

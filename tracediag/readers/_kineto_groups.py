@@ -69,7 +69,7 @@ def runtime_group(raws: Sequence[Any]) -> Group:
         {
             "external": _either([a.external for a in args], [a.external_old for a in args]),
             "correlation": positive(int64([a.correlation for a in args])),
-            "bytes": int64([a.bytes if isinstance(a.bytes, int) else NONE for a in args]),
+            "bytes": int64([int(b) if isinstance(b := a.bytes, str) and b.isdecimal() else b for a in args]),
         }
     )
 

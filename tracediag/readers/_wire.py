@@ -65,12 +65,14 @@ def fields(data: bytes | bytearray, start: int, end: int) -> Iterator[Field]:
     while pos < end:
         tag, pos = varint(data, pos)
         number, wire = tag >> 3, tag & 7
+        if number == 0:
+            raise WireError("field number 0")
         if wire == VARINT:
             value, pos = varint(data, pos)
             yield number, wire, value, 0
             continue
         size, pos = (8, pos) if wire == FIXED64 else (4, pos) if wire == FIXED32 else varint(data, pos) if wire == BYTES else (-1, pos)
-        if size < 0 or number == 0:
+        if size < 0:
             raise WireError(f"wire type {wire} of field {number}")
         if pos + size > end:
             raise WireError(f"field {number} passes the end of its message", number, pos)

@@ -46,7 +46,7 @@ class XplaneColumns:
     """Growing columns of one file: `add` takes planes, `raw` makes the result."""
 
     def __init__(self) -> None:
-        self.events = self.lost = self.bad = 0
+        self.events = self.rows = self.lost = self.bad = self.nameless = 0
         self.devices: list[dict[str, Any]] = []
         self.text = Texts()  # every text of a stat
         self.codes: dict[str, Codes] = {column: Codes() for column in ("name", "label", "device", "lane", "detail")}
@@ -100,6 +100,10 @@ class XplaneColumns:
         }
         self._stats(context, events, row)
         row["bytes"] = np.where(row["bytes"] == NONE, context.bytes[index], row["bytes"])
+        if not context.whole:  # metadata stand behind the events, so that a cut plane loses names first
+            nameless = index == len(context.ids)
+            row["role"][nameless] = -1
+            self.nameless += int(nameless.sum())
         usable = (events.dur_ps >= 0) & (events.offset_ps >= 0)
         self.bad += int(((row["role"] >= 0) & ~usable).sum())
         self._keep(context, row, np.flatnonzero((row["role"] >= 0) & events.timed & usable))
@@ -151,6 +155,7 @@ class XplaneColumns:
 
     def _keep(self, context: PlaneContext, row: dict[str, Any], index: IntArray) -> None:
         """Append the rows at `index`."""
+        self.rows += len(index)
         for column, parts in self._arrays.items():
             parts.append(row[column][index])
         for column, integers in self._numbers.items():

@@ -25,6 +25,7 @@ class PlaneContext:
         metas = [plane.events[key] for key in self.ids.tolist()] + [Meta()]
         named = [named_event(meta, place) for meta in metas]
         self.role = np.array([ROLE_CODE[n.role] if n.role else -1 for n in named], np.int8)
+        self.whole = plane.whole
         self.name = codes["name"].table.codes((n.name for n in named), len(named))
         self.label = codes["label"].table.codes((n.label for n in named), len(named))
         self.memory = np.array([{"MemoryAllocation": 1, "MemoryDeallocation": -1}.get(m.name, 0) for m in metas], np.int8)

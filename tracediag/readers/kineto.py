@@ -17,7 +17,7 @@ from tracediag.readers._kineto_args import Event
 from tracediag.readers._kineto_columns import KinetoColumns
 from tracediag.readers._kineto_facts import trace_facts, trace_health
 from tracediag.readers._unknown import foreign
-from tracediag.sources import Source
+from tracediag.sources import HEAD, Source
 
 __all__ = ["FORMAT", "read", "sniff"]
 
@@ -32,7 +32,8 @@ def sniff(head: bytes) -> bool:
     if foreign(text):
         return False
     if text.startswith(b"{"):
-        return b'"traceEvents"' in text or b'"deviceProperties"' in text or (b'"schemaVersion"' in text and b'"nodes"' not in text)
+        known = b'"traceEvents"' in text or b'"deviceProperties"' in text
+        return known or (b'"nodes"' not in text and (len(head) >= HEAD or b'"schemaVersion"' in text))  # a long key may stand before them
     return text.startswith(b"[") and (_EVENT.search(text) is not None or text[1:].strip() == b"]")
 
 

@@ -61,8 +61,8 @@ def read(source: Source) -> Raw:
             columns.add(plane, view)
     except WireError:
         whole = False
-    if not whole and not columns.events:
-        raise BrokenTraceError(f"{source.name}: no whole plane could be read; copy the file again")
+    if not whole and not columns.rows:
+        raise BrokenTraceError(f"{source.name}: the file ends before the first plane with named events does; copy it again")
     facts = dict(environment)
     if columns.devices:
         facts["devices"] = columns.devices
@@ -78,8 +78,8 @@ def _environment(plane: Plane, facts: dict[str, Any]) -> None:
 def _health(columns: XplaneColumns, whole: bool) -> tuple[Health, ...]:
     items = []
     if not whole:
-        text = "the file ends inside a plane; the whole events before the end were used"
-        items.append(Health("truncated-file", "error", text, "later lines, and names of the last plane, are missing; totals are too low"))
+        text = f"the file ends inside a plane; {columns.nameless} events whose names stood behind the end were left out"
+        items.append(Health("truncated-file", "error", text, "later threads and devices are missing; totals are too low"))
     if columns.lost:
         items.append(
             Health("broken-events", "warning", f"{columns.lost} events could not be decoded and were left out", "their time is missing")
