@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -224,3 +225,25 @@ def test_public_names_are_pinned():
     assert tracediag.__all__ == ["Finding", "Report", "Trace", "__version__", "explain", "load", "profile"]
     for name in tracediag.__all__:
         assert getattr(tracediag, name) is not None
+
+
+@pytest.mark.parametrize(("setting", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colours_are_for_terminals_that_want_them(trace_file, setting, coloured):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm", **setting}
+    with subprocess.Popen([sys.executable, "-m", "tracediag", "explain", trace_file], stdout=theirs, env=environment) as child:
+        os.close(theirs)
+        told = b""
+        while True:
+            try:
+                block = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not block:
+                break
+            told += block
+    os.close(ours)
+    assert child.returncode == 0
+    assert b"3 steps" in told
+    assert (b"\x1b[" in told) is coloured

@@ -82,7 +82,7 @@ def test_text_says_what_a_person_needs():
         "changes the training maths: moments",
         "opt-step-dominant",
         "the trace holds 3 steps (shares are rough)",
-        "1 of 22 not judged",
+        "1 of 22 rules do not apply",
     ):
         assert wanted in told
     assert told.index("most of the step") < told.index("10 steps") < told.index("HIGH") < told.index("the trace holds")
@@ -97,6 +97,12 @@ def test_text_gives_the_advice_of_a_rule_once():
     told = render(report(FINDING, FINDING), "text")
     assert told.count("HIGH") == told.count("Evidence") == 2
     assert told.count("moments of untouched rows") == told.count("as above") == 1
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_a_rule_that_broke_is_named(form):
+    told = render(report(skipped=({"rule": "float64", "reason": "failed: took longer than 20 s"},)), form)
+    assert "float64 failed: took longer than 20 s" in told
 
 
 def test_text_is_plain_unless_colour_is_asked_for():

@@ -31,14 +31,17 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"- Device: {phrases.device_line(report.device)}"
     yield ""
     yield from _breakdown(report)
+    told: set[str] = set()
     for finding in report.findings:
         yield from _finding(finding)
+        yield from _advice(finding) if finding.rule not in told else ("Why and how to fix it: as above.\n",)
+        told.add(finding.rule)
     if report.health or report.skipped:
         yield "## The trace\n"
     for note in report.health:
         yield f"- {note['level']}: {_text(note['message'])} ({_text(note['effect'])})"
     if report.skipped:
-        yield f"- {len(report.skipped)} of {report.tool['rules']} rules were not judged for want of facts"
+        yield "".join(f"- {_text(failed)}\n" for failed in phrases.failed(report)) + f"- {phrases.skipped(report)}"
 
 
 def _breakdown(report: Report) -> Iterator[str]:
@@ -65,6 +68,11 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"Line: {_code(phrases.where(finding))}\n"
     yield f"{_text(finding.message)}\n"
     yield from _evidence(finding)
+    if finding.also:
+        yield f"The same time also matches: {', '.join(_code(rule) for rule in finding.also)}\n"
+
+
+def _advice(finding: Finding) -> Iterator[str]:
     yield f"{phrases.line(finding.why)}\n"
     for fix in finding.fix:
         named = "" if fix.framework == "any" else f" ({fix.framework})"
@@ -73,8 +81,6 @@ def _finding(finding: Finding) -> Iterator[str]:
             yield _fenced(fix.code)
     if finding.changes_training:
         yield f"Changes the training maths: {phrases.line(finding.changes_training)}\n"
-    if finding.also:
-        yield f"The same time also matches: {', '.join(_code(rule) for rule in finding.also)}\n"
     if finding.references:
         yield "\n".join(f"- <{phrases.line(url).translate(str.maketrans('', '', '<> '))}>" for url in finding.references) + "\n"
 

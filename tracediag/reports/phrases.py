@@ -16,6 +16,7 @@ __all__ = [
     "confidence",
     "device_line",
     "duration",
+    "failed",
     "head",
     "lead",
     "line",
@@ -25,6 +26,7 @@ __all__ = [
     "ratio",
     "shapes",
     "shorten",
+    "skipped",
     "speedup",
     "step_line",
     "where",
@@ -172,3 +174,13 @@ def device_line(device: Mapping[str, Any]) -> str:
     """What is known of the devices, in one line."""
     busy = f"busy {percent(device['busy_share'])}" if device.get("busy_share") is not None else "busy time unknown"
     return f"{busy} ({duration(device['busy_ms'])} of {duration(device['window_ms'])}), {number(device['kernels'])} kernels"
+
+
+def failed(report: Report) -> list[str]:
+    """A line for each rule that broke: a bug, unlike rules that do not apply."""
+    return [line(f"{row['rule']} {row['reason']}") for row in report.skipped if row["reason"].startswith("failed")]
+
+
+def skipped(report: Report) -> str:
+    """How many rules said nothing because they could not."""
+    return f"{len(report.skipped)} of {report.tool['rules']} rules do not apply here or lack the facts they need"

@@ -172,6 +172,7 @@ def _notes(report: Report) -> Iterator[tuple[str, RenderableType]]:
         text = Text(f"{note['level']}: ", style=STYLES.get(note["level"], ""))
         text.append(phrases.line(note["message"]), style="default")
         yield "Trace", text.append(f" ({phrases.line(note['effect'])})" if note.get("effect") else "", style="dim")
+    for failed in phrases.failed(report):
+        yield "Rules", Text(failed, style=STYLES["warning"])
     if report.skipped:
-        count = len(report.skipped)
-        yield "Rules", Text(f"{count} of {report.tool['rules']} not judged for want of facts; --format json says why of each", style="dim")
+        yield "Rules", Text(f"{phrases.skipped(report)}; --format json says why of each", style="dim")
