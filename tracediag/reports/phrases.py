@@ -183,4 +183,4 @@ def failed(report: Report) -> list[str]:
 
 def skipped(report: Report) -> str:
     """How many rules said nothing because they could not."""
-    return f"{len(report.skipped)} of {report.tool['rules']} rules do not apply here or lack the facts they need"
+    return f"{len(report.skipped)} of {report.tool['rules']} rules do not apply here or lack facts"

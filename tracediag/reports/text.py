@@ -175,4 +175,4 @@ def _notes(report: Report) -> Iterator[tuple[str, RenderableType]]:
     for failed in phrases.failed(report):
         yield "Rules", Text(failed, style=STYLES["warning"])
     if report.skipped:
-        yield "Rules", Text(f"{phrases.skipped(report)}; --format json says why of each", style="dim")
+        yield "Rules", Text(f"{phrases.skipped(report)} (reasons: --format json)", style="dim")
