@@ -10,6 +10,7 @@ from typing import Any
 __all__ = ["map_lines"]
 
 PREFIX = "tracediag_line#"
+MOST = 20_000
 STEP = "ProfilerStep#"
 
 
@@ -29,7 +30,7 @@ def map_lines(trace: Path) -> list[list[Any]]:
     found: dict[tuple[str, str | None], dict[int, str]] = {}
     for lane in lanes.values():
         _walk(sorted(lane, key=lambda event: (float(event["ts"]), -float(event["dur"]))), found)
-    return [row for key, lines in found.items() for row in _rows(key, lines)]
+    return [row for key, lines in found.items() for row in _rows(key, lines)][:MOST]
 
 
 def _walk(lane: list[dict[str, Any]], found: dict[tuple[str, str | None], dict[int, str]]) -> None:

@@ -9,7 +9,7 @@ import functools
 import sys
 import threading
 from time import perf_counter_ns
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import guard, tf_sources
 from .cycle import Cycle

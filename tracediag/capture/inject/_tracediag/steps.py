@@ -17,6 +17,17 @@ STACK_STEPS, LATE_STEPS, DRIFT_STEPS, DRIFT, DRIFT_IN_A_ROW = 2, 5, 5, 1.5, 3
 COLUMNS = ("tracings", "compiles", "compile_ns", "allocated", "loader_ns")
 
 
+def merge_samples(first: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    """Values of two parts of one step: times add up, the first batch counts, totals so far are the later ones."""
+    merged = {**first, **{name: value for name, value in then.items() if value is not None}}
+    for name in ("loader_ns", "compile_ns"):
+        if first.get(name) is not None and then.get(name) is not None:
+            merged[name] = first[name] + then[name]
+    if first.get("batch") is not None:
+        merged["batch"] = first["batch"]
+    return merged
+
+
 class Series:
     """The step series of run.json: one entry a step from step 0, in integer nanoseconds."""
 
@@ -31,6 +42,7 @@ class Series:
         self._first_ns = 0
         self._start_ns = 0
         self._starts: list[int] = []
+        self._carried: dict[str, Any] = {}  # values of parts of the open step
 
     def __len__(self) -> int:
         return len(self.wall)
@@ -50,6 +62,7 @@ class Series:
     def append(self, end_ns: int, values: dict[str, Any], profiled: bool) -> int:
         """Close the open step; returns its wall time in ns."""
         wall = max(0, end_ns - self._start_ns)
+        values, self._carried = merge_samples(self._carried, values), {}
         self._starts.append(self._start_ns)
         self.wall.append(wall)
         self.profiled.append(int(profiled))
@@ -67,8 +80,15 @@ class Series:
         keep = max(0, len(self.wall) - weaker)
         few = weaker <= HOLD_BACK
         self._start_ns = self._starts[keep] if few else self._starts[-1]
+        for row in range(keep if few else len(self.wall) - 1, len(self.wall)):
+            self._carried = merge_samples(self._carried, self._values(row))
         for column in (self.wall, self.profiled, self.batch, self._starts, *self.columns.values()):
             del column[keep:]
+
+    def _values(self, row: int) -> dict[str, Any]:
+        index = self.batch[row]
+        batch = None if index is None else list(self.batches)[index]
+        return {**{name: column[row] for name, column in self.columns.items()}, "batch": batch}
 
     def as_json(self) -> dict[str, Any]:
         """The `step_series` of run.json; a column that was never filled is null."""

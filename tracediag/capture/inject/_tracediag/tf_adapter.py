@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import guard, tf_data, tf_facts
 from .tf_functions import Watch
 from .tf_graphs import Graphs
-from .tf_patches import patch_calls, patch_gradients, patch_tracing
+from .tf_patches import patch_calls, patch_concrete, patch_gradients, patch_tracing
 from .tf_private import Private
 from .tf_shapes import Shapes
 from .tf_window import Window, yield_to_own
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .keras_registry import Registry
 
 WATCH: Watch | None = None
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 DENSIFIED = "Converting sparse IndexedSlices"
 
 
@@ -36,10 +38,12 @@ class TensorFlowAdapter:
         self.warnings: list[str] = []
         self._gpu: str | None = None
         self._primed = False
+        self._idle_kept = False
+        self._statm = _open_statm()
         self._counted: dict[int, int] = {}
         self._calls = 0
         self._own_is_on = yield_to_own(tensorflow, self._own_profiler)
-        watch.training_seen = self.idle.discard
+        watch.training_seen = self.discard_idle
         watch.gradients_taken = _registry().gradients_taken
         _hear_warnings(self.warnings)
 
@@ -52,22 +56,25 @@ class TensorFlowAdapter:
             self.idle.start(f"rank{self.recorder.config.rank}")
 
     def discard_idle(self) -> None:
-        """Another framework trains: nothing since import is wanted."""
-        self.idle.discard()
+        """Training was seen, here or in another framework: nothing since import is wanted."""
+        if self.idle.state in ("on", "stopped"):
+            self.window.wanted = False
+            self.idle.discard()
+            self.window.wanted = True
 
     def finish(self) -> None:
         """The script is over: tell a step that was still in doubt; without any step, keep the recording since import."""
         self.watch.finish()
         if self.idle.state in ("on", "stopped"):
             if len(self.recorder.series):
-                self.idle.discard()
+                self.discard_idle()
             else:
+                self._idle_kept = True
                 self.recorder.keep_idle(self.framework, self.idle.save())
 
     @guard.quiet
     def _own_profiler(self) -> None:
-        if self.idle.state in ("on", "stopped"):
-            self.idle.discard()
+        self.discard_idle()
         self.recorder.close_window(self.framework)
         guard.note("own-profiler", "warning", "the script runs a profiler of its own", "No window is recorded while it is on.")
 
@@ -119,10 +126,14 @@ class TensorFlowAdapter:
         if not self._primed and self.ready():
             self._prime()
         values = self.watch.counters.sample(self.watch.told_ns)
-        values["allocated"] = None
-        if self._gpu is not None:
-            values["allocated"] = self.tensorflow.config.experimental.get_memory_info(self._gpu)["current"]
+        values["allocated"] = self._allocated()
         return values
+
+    def _allocated(self) -> int | None:
+        """Bytes in use: on the first GPU when there is one, else resident in the process."""
+        if self._gpu is not None:
+            return int(self.tensorflow.config.experimental.get_memory_info(self._gpu)["current"])
+        return None if self._statm < 0 else int(os.pread(self._statm, 64, 0).split()[1]) * PAGE
 
     @guard.quiet
     def _prime(self) -> None:
@@ -136,16 +147,23 @@ class TensorFlowAdapter:
 
     def facts(self) -> dict[str, Any]:
         """Parts of run.json."""
-        if not self._primed:  # no step has ended: nothing was trained, and the devices may not be set up
+        if not self._primed and not self._idle_kept:  # no step has ended: nothing was trained, and the devices may not be set up
             return {"used": False, "versions": tf_facts.versions(self.tensorflow)}
         registry = _registry()
         graphs = self.graphs.facts()
         tf_facts.add_variables(self.watch, registry, self.graphs.embedded)
         return {
-            "used": True, "graphs": graphs, "variables": registry.variables, "optimizers": registry.optimizer_rows(), "loaders": self.loaders.rows,
-            "functions": tf_facts.functions(self.watch), "flags": tf_facts.flags(self.tensorflow),
+            "used": self._primed, "graphs": graphs, "variables": registry.variables, "optimizers": registry.optimizer_rows(),
+            "loaders": self.loaders.rows, "functions": tf_facts.functions(self.watch), "flags": tf_facts.flags(self.tensorflow),
             "devices": tf_facts.devices(self.tensorflow), "versions": tf_facts.versions(self.tensorflow), "warnings": self.warnings,
         }  # fmt: skip
+
+
+def _open_statm() -> int:
+    try:
+        return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # no /proc here: the column stays empty
+        return -1
 
 
 def _registry() -> Registry:
@@ -178,6 +196,7 @@ def install(recorder: Any, tensorflow: Any) -> None:
     watch = WATCH = Watch(private, recorder, tensorflow.executing_eagerly, Shapes(tensorflow.Variable))
     loaders = tf_data.Loaders(watch)
     patch_calls(watch)
+    patch_concrete(watch)
     patch_tracing(watch)
     patch_gradients(watch, tensorflow.GradientTape)
     tf_data.patch(watch, loaders)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TYPE_CHECKING
-
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .tf_shapes import Shapes
@@ -21,13 +20,13 @@ class Counters:
         self._told = (0, 0)  # compile_ns and loader_ns at the end of the last step told
         self._kept: dict[int, dict[str, Any]] = {}
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self, take: bool) -> dict[str, Any]:
         return {"tracings": self.tracings, "compiles": self.compiles, "compile_ns": self.compile_ns, "loader_ns": self.loader_ns,
-                "batch": self.shapes.text()}  # fmt: skip
+                "batch": self.shapes.text(take)}  # fmt: skip
 
     def keep(self, when: int) -> None:
         """A step may have ended at `when` (ns); that is known later."""
-        self._kept[when] = self._values()
+        self._kept[when] = self._values(take=False)
 
     def forget(self) -> None:
         """Nothing that was kept is wanted any more."""
@@ -41,7 +40,7 @@ class Counters:
 
     def sample(self, when: int | None) -> dict[str, Any]:
         """Values of the step that ends now, or that ended at `when`."""
-        values = (self._kept.get(when) if self._kept and when is not None else None) or self._values()
+        values = (self._kept.get(when) if self._kept and when is not None else None) or self._values(take=True)
         ends = (values["compile_ns"], values["loader_ns"])
         values["compile_ns"], values["loader_ns"] = max(0, ends[0] - self._told[0]), max(0, ends[1] - self._told[1])
         self._told = ends

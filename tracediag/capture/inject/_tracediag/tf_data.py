@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from time import perf_counter_ns
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import callsite, guard
 
@@ -29,7 +29,7 @@ class Loaders:
         if getattr(self.watch.local, "stack", None):
             return
         self.watch.counters.loader_ns += perf_counter_ns() - start_ns
-        if not self.watch.started:
+        if self.watch.waiting:
             self.watch.origin_ns = start_ns
         self.watch.shapes.of_loader(element)
 

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import tf_sources
 from .tf_functions import Watch, uses_xla
 from .tf_graphs import concretes
 
 if TYPE_CHECKING:
-    from .keras_registry import Registry
     from collections.abc import Callable
+
+    from .keras_registry import Registry
 
 MOST_FUNCTIONS = 200
 
 
 def functions(watch: Watch) -> list[dict[str, Any]]:
     """Rows of `functions`: those that were called, or traced."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for function, record in list(watch.records.items()):
+        count = getattr(function, "experimental_get_tracing_count", None)  # a concrete function has none
+        name = getattr(function, "_name", None) or getattr(getattr(function, "graph", None), "name", "")
         rows.append({
-            "name": str(getattr(function, "_name", "")), "calls": record.calls, "tracing_count": function.experimental_get_tracing_count(),
+            "name": str(name), "calls": record.calls, "tracing_count": 1 if count is None else count(),
             "jit_compile": uses_xla(function) or record.xla, "source": tf_sources.of_function(getattr(function, "python_function", None)),
             "caller": record.caller,
         })  # fmt: skip
-    rows.sort(key=lambda row: -row["calls"])
+    rows.sort(key=lambda row: row["calls"], reverse=True)
     return rows[:MOST_FUNCTIONS]
 
 

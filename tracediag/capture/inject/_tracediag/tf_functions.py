@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import weakref
 from time import perf_counter_ns
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import callsite, guard
 from .cycle import Cycle
@@ -16,11 +16,13 @@ from .tf_counters import Counters
 from .tf_graphs import updates_trainable
 
 if TYPE_CHECKING:
-    from .tf_private import Private
-    from .tf_shapes import Shapes
     from collections.abc import Callable, Hashable
 
+    from .tf_private import Private
+    from .tf_shapes import Shapes
+
 EVALUATION = 3  # calls in a row of a function that takes no part in training: an evaluation phase
+MOST_GRADIENTS = 20  # gradients without an update after which updates are over
 NEW_GRAPHS = 100  # latest graphs among which those of a fresh trace are
 
 
@@ -61,13 +63,15 @@ class Watch:
         self.gradients_taken: Callable[[Any, Any], None] = lambda sources, gradients: None
         self.any_training = False
         self.started = False
-        self.origin_ns = 0  # where the first step may have begun
+        self.origin_ns = 0  # where the first step may have begun: the latest such place before the first event
+        self.waiting = True  # for the first event
         self.calls = 0  # boundaries, for steps_per_call
         self.told_ns: int | None = None  # end of the step that is being told
         self._aside: list[Record] = []  # functions without part in training that were called lately
         self.evaluating = False
         self.strong = Cycle()
         self.strong_kind = "function"
+        self.weak = -1  # gradients taken since the last update, -1: no update seen
         self.cycles = {"function": self.strong, "optimizer": self.strong, "backward": Cycle(), "forward": Cycle()}
 
     # -- boundaries --
@@ -75,14 +79,22 @@ class Watch:
     def event(self, kind: str, key: Hashable) -> None:
         """A function call, optimizer update or gradient has ended outside any function."""
         now, cycle = perf_counter_ns(), self.cycles[kind]
-        if kind == "backward" and self.strong.end is not None:
+        if kind == "backward" and self._is_part():
             return
+        self.waiting = False
         self.any_training = kind != "forward"
         if cycle is self.strong:
-            self.strong_kind = kind
+            self.strong_kind, self.weak = kind, 0
         if cycle.end is None:
             self.counters.keep(now)
         self._tell(kind, cycle.event(key, now), now)
+
+    def _is_part(self) -> bool:
+        """A gradient is part of a step that an update ends, unless there have been no updates for long."""
+        if self.weak < 0:
+            return False
+        self.weak += 1
+        return self.weak <= MOST_GRADIENTS
 
     def _tell(self, kind: str, ends: list[int], now: int) -> None:
         for end in ends:
@@ -133,6 +145,14 @@ class Watch:
             record.gradient |= gradient
             record.updates |= updates
         return bool(stack)
+
+    @guard.quiet
+    def concrete(self, function: Any) -> None:
+        """A concrete function is about to be called: at first sight its graph tells whether it trains."""
+        if function not in self.records:
+            self.record(function).updates = updates_trainable([function.graph])
+        if self.evaluating:
+            self.before_call(function)
 
     def record(self, function: Any) -> Record:
         """The record of a function."""

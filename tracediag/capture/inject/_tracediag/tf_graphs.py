@@ -151,7 +151,9 @@ def updates_trainable(graphs: list[Any]) -> bool:
 
 
 def concretes(function: Any) -> list[Any]:
-    """Concrete functions of a tf.function, oldest first, without tracing anything."""
+    """Concrete functions of a tf.function (or that one function), oldest first, without tracing anything."""
+    if hasattr(function, "graph"):
+        return [function]
     cache = getattr(function, "_function_cache", None)
     values = getattr(cache, "values", None)
     return list(values()) if callable(values) else []

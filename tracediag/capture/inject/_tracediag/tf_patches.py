@@ -59,6 +59,30 @@ def patch_calls(watch: Watch) -> None:
     cls.__call__ = __call__
 
 
+def patch_concrete(watch: Watch) -> None:
+    """Wrap ConcreteFunction.__call__: scripts that call what get_concrete_function gave them."""
+    cls = watch.private.concrete_class
+    if cls is None:
+        return
+    original = cls.__call__
+    local = watch.local
+
+    @functools.wraps(original)
+    def __call__(self: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N807
+        if getattr(local, "stack", None):
+            return original(self, *args, **kwds)
+        start = perf_counter_ns()
+        if not watch.started:
+            watch.begins(start)
+        watch.concrete(self)
+        result = original(self, *args, **kwds)
+        watch.called(self, args, kwds, start, watch.counters.tracings, watch.counters.compile_ns)
+        return result
+
+    __call__.autograph_info__ = None  # type: ignore[attr-defined]
+    cls.__call__ = __call__
+
+
 def patch_tracing(watch: Watch) -> None:
     """Count and time tracings; remember the graphs made."""
     module, graph_class, local = watch.private.graph_module, watch.private.graph_class, watch.local

@@ -35,10 +35,11 @@ class Shapes:
         self._collect(element, found)
         self._of_loader = tuple(found) or None
 
-    def text(self) -> str | None:
-        """JSON text of the shapes of this step's batch: of the function's arguments, else of the loader's element."""
+    def text(self, take: bool = True) -> str | None:
+        """JSON text of the shapes of this step's batch: of the function's arguments, else of the loader's element. take: forget it."""
         key = self._of_call or self._of_loader
-        self._of_call = self._of_loader = None
+        if take:
+            self._of_call = self._of_loader = None
         if key is None:
             return None
         text = self._texts.get(key)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import guard
+from .tf_quiet import quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,13 +25,14 @@ class Window:
         self.out = out
         self.stem = "rank0"
         self.running = False
+        self.wanted = True  # False: what is being recorded will be discarded, writing it would be in vain
         self._marker: Any = None
         self._before: set[str] = set()
         self._files: list[str] = []
 
     def prime(self) -> None:
         """Start and stop the profiler once: the first start loads CUPTI, which takes seconds on a GPU (well under 1 ms without)."""
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, quiet():
             self._start(folder)
             self._stop(save=False)
 
@@ -38,7 +40,8 @@ class Window:
         """Start a recording whose file is named after `stem`. Raises what the profiler raises (another one is running)."""
         self.stem = stem
         self._before = set(self._written())
-        self._start(self.out)
+        with quiet():
+            self._start(self.out)
         self.running = True
 
     def stop(self) -> None:
@@ -46,7 +49,8 @@ class Window:
         if not self.running:
             return
         self.running = False
-        self._stop()
+        with quiet():
+            self._stop(save=self.wanted)
         self._files = []
         for path in sorted(set(self._written()) - self._before):
             target = os.path.join(os.path.dirname(path), self.stem + ".xplane.pb")
@@ -58,10 +62,7 @@ class Window:
             self._files.append(os.path.relpath(target, self.out).replace(os.sep, "/"))
 
     def discard(self) -> None:
-        """Forget what was recorded, and remove what was written of it."""
-        if self.running:
-            self.running = False
-            self._stop(save=False)
+        """Remove what was written of the stopped recording."""
         for file in self.save():
             path = os.path.join(self.out, file)
             os.remove(path)

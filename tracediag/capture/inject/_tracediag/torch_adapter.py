@@ -12,6 +12,7 @@ from . import callsite, guard, imports
 from .cycle import Cycle
 from .lines import LineMarks
 from .recorder import Recorder
+from .steps import merge_samples
 from .torch_batch import shapes_text
 from .torch_dynamo import Dynamo
 from .torch_facts import gather
@@ -20,6 +21,7 @@ from .torch_loaders import Loaders
 from .torch_window import IdleWindow, Profiler
 
 SEARCH_STEPS = 4  # steps after which no further root modules are looked for
+FORWARD_SEARCH = 64
 GRAD_STEPS = 3  # steps after which the gradients of parameters are looked at (and again when a window closes)
 
 
@@ -49,6 +51,7 @@ class TorchAdapter:
         self.roots: list[weakref.ReferenceType[Any]] = []
         self.grads: dict[int, str] = {}  # id of a parameter -> dense | sparse
         self.sites: dict[tuple[str, str], int] = {}  # (what, file:line) -> calls noted
+        self.loose: list[dict[str, Any]] = []  # rows of tensors outside modules and optimizers that once had a gradient
         self.autocast = False
         self._optimizer_index: dict[int, int] = {}
         self._root_ids: dict[int, int] = {}
@@ -58,7 +61,9 @@ class TorchAdapter:
         self._eval_calls, self._eval_before = 0, [0, 0]
         self._steps = 0
         self._rss = _open_statm()
-        self._foreign = False
+        self._pending: dict[str, Any] = {}
+        self._late = False
+        self._told_of_compiling = False
 
     def hook(self) -> None:
         """Put every patch in place; one that fails is noted and left out."""
@@ -109,15 +114,15 @@ class TorchAdapter:
 
     def backward_begins(self) -> None:
         """A backward pass starts."""
-        self.training_seen()
+        if not self.recorder.series.started:
+            self.training_seen()
         self.recorder.resume()
 
     def backward_ended(self, weak: bool) -> None:
         """A backward pass has ended."""
         self._trained = True
-        track = self.recorder.tracks.get("torch")
-        if track is not None and track.rank > 1 and self._steps > 1:
-            return
+        if self.optimizers or (weak and self.torch._C._len_torch_dispatch_stack()):
+            return  # steps end with optimizers; a gradient taken under a dispatch mode is part of a compilation
         self._note_site("backward", callsite.here())
         self._boundaries("backward", (weak, callsite.key()), perf_counter_ns())
 
@@ -148,12 +153,22 @@ class TorchAdapter:
             self.autocast = bool(self.torch.is_autocast_enabled())
 
     def _boundaries(self, kind: str, key: Any, now: int) -> None:
-        for end in self._cycles[kind].event(key, now):
-            self.recorder.boundary(kind, "torch", at_ns=None if end == now else end)
+        cycle = self._cycles[kind]
+        ends = cycle.event(key, now)
+        if cycle.end is None:
+            self._pending = merge_samples(self._pending, self._measure())
+        for end in ends:
+            self._late = end != now
+            self.recorder.boundary(kind, "torch", at_ns=end if self._late else None)
 
     def compile_asked(self) -> None:
         """`torch.compile` was called: no patch of ours may be in what dynamo traces."""
         self.calls.leave()
+        handler = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
+        if handler is not None and not self._told_of_compiling:
+            self._told_of_compiling = True
+            handler.register_start_callback(guard.quiet(lambda *_: self.training_seen()))
+            sys.modules["torch._dynamo.trace_rules"].add("_tracediag")  # our frames are not to be compiled
         optimized = getattr(sys.modules.get("torch._dynamo.eval_frame"), "OptimizedModule", None)
         if optimized is not None:
             self.calls.patch(optimized)
@@ -163,8 +178,14 @@ class TorchAdapter:
         self.idle.discard()
 
     def _search(self) -> None:
-        if self._steps < SEARCH_STEPS and not self.dynamo.asked:
+        if self._searching():
             self.calls.search(True)
+
+    def _searching(self) -> bool:
+        """Root modules may still turn up: few steps with a backward pass were seen (an RNN cell alone may be called many times)."""
+        track = self.recorder.tracks.get("torch")
+        rows = 0 if track is None else track.rows
+        return not self.dynamo.asked and rows < (SEARCH_STEPS if self._trained else FORWARD_SEARCH)
 
     def _note_site(self, what: str, where: str | None) -> None:
         if where is not None:
@@ -215,17 +236,24 @@ class TorchAdapter:
         self.profiler.mark(step)
 
     def sample(self) -> dict[str, Any]:
-        """Values at the end of a step."""
-        waited, batch = self.loaders.take()
-        batch, self._batch = batch or self._batch, None
+        """Values at the end of a step: when it is told late, those taken when it was."""
+        values, self._pending = self._pending, {}
+        if not self._late:
+            values = merge_samples(values, self._measure())
+        self._late = False
         self._steps += 1
         self._eval_before = [self._eval_before[1], self._eval_calls]
         self._eval_calls = 0
-        if self._steps == SEARCH_STEPS:
+        if not self._searching():
             self.calls.search(False)
         if self._steps <= GRAD_STEPS:
             self._look_at_grads()
             self.profiler.prime_device()
+        return values
+
+    def _measure(self) -> dict[str, Any]:
+        waited, batch = self.loaders.take()
+        batch, self._batch = batch or self._batch, None
         compiles, compile_ns = self.dynamo.sample()
         return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": self._allocated()}
 
@@ -241,9 +269,13 @@ class TorchAdapter:
     @guard.quiet
     def _look_at_grads(self) -> None:
         for parameter in self.parameters():
-            gradient = parameter.grad
-            if gradient is not None:
-                self.grads[id(parameter)] = "sparse" if gradient.layout is not self.torch.strided else "dense"
+            self.note_grad(parameter)
+
+    def note_grad(self, parameter: Any) -> None:
+        """Note the layout of a gradient that is there now."""
+        gradient = parameter.grad
+        if gradient is not None:
+            self.grads[id(parameter)] = "sparse" if gradient.layout is not self.torch.strided else "dense"
 
     def parameters(self) -> list[Any]:
         """Every parameter of the optimizers and root modules seen, once each."""
@@ -262,6 +294,7 @@ class TorchAdapter:
         """The script is over: tell a step that was still in doubt; without any step, keep the recording since import."""
         for kind in ("forward", "backward", "optimizer"):
             for end in self._cycles[kind].flush():
+                self._late = True
                 self.recorder.boundary(kind, "torch", at_ns=end)
         if self.idle.state in ("on", "stopped"):
             if len(self.recorder.series):

@@ -43,8 +43,12 @@ def _params(adapter: TorchAdapter) -> list[dict[str, Any]]:
     for name, parameter, module in _named(adapter, owners):
         if id(parameter) not in seen and len(rows) < MAX_PARAMS:
             seen.add(id(parameter))
+            adapter.note_grad(parameter)
             rows.append(_param_row(adapter, name, parameter, module, owners.get(id(parameter))))
-    return rows
+    loose = [row for row in rows if row["module"] is None and row["optimizer"] is None]
+    if loose:
+        adapter.loose = loose
+    return rows if loose else rows + adapter.loose  # their gradients may be gone by the end of the script
 
 
 def _owners(adapter: TorchAdapter) -> dict[int, tuple[int, int, Any, Any]]:
@@ -65,7 +69,7 @@ def _named(adapter: TorchAdapter, owners: dict[int, Any]) -> list[tuple[str, Any
     names = _variable_names()
     found = [entry for root in roots for entry in _of_module(root, _prefix(root, roots, names))]
     known = {id(parameter) for _, parameter, _ in found}
-    modules, loose = _search_heap(adapter.torch, known, owners)
+    modules, loose = _search_heap(adapter.torch, known, set(owners) | set(adapter.grads))
     for module in modules:
         extra = [entry for entry in _of_module(module, _prefix(module, modules, names)) if id(entry[1]) not in known]
         known.update(id(parameter) for _, parameter, _ in extra)
@@ -73,9 +77,6 @@ def _named(adapter: TorchAdapter, owners: dict[int, Any]) -> list[tuple[str, Any
     rest = [tensor for tensor in loose if id(tensor) not in known]
     rest += [owner[3] for key, owner in owners.items() if key not in known and all(owner[3] is not tensor for tensor in rest)]
     for tensor in rest:
-        gradient = tensor.grad
-        if gradient is not None:
-            adapter.grads.setdefault(id(tensor), "dense" if gradient.layout is adapter.torch.strided else "sparse")
         found.append((names.get(id(tensor), f"tensor{len(found)}"), tensor, None))
     return found
 
@@ -100,7 +101,7 @@ def _variable_names() -> dict[int, str]:
     return {id(value): name for name, value in list(vars(main).items()) if not name.startswith("_")} if main is not None else {}
 
 
-def _search_heap(torch: Any, known: set[int], owners: dict[int, Any]) -> tuple[list[Any], list[Any]]:
+def _search_heap(torch: Any, known: set[int], used: set[int]) -> tuple[list[Any], list[Any]]:
     """Modules that are part of no other and hold unknown parameters, and leaf tensors outside modules that got a gradient."""
     modules, tensors = [], []
     for thing in gc.get_objects():
@@ -110,12 +111,12 @@ def _search_heap(torch: Any, known: set[int], owners: dict[int, Any]) -> tuple[l
         elif issubclass(kind, torch.Tensor) and id(thing) not in known and thing.requires_grad and thing.is_leaf:
             tensors.append(thing)
     inner = {id(child) for module in modules for child in module.__dict__.get("_modules", {}).values()}
-    tops = [m for m in modules if id(m) not in inner and "_parameters" in m.__dict__ and _holds_unknown(m, known, owners)]
+    tops = [m for m in modules if id(m) not in inner and "_parameters" in m.__dict__ and _holds_unknown(m, known, used)]
     return tops, [tensor for tensor in tensors if tensor.grad is not None]
 
 
-def _holds_unknown(module: Any, known: set[int], owners: dict[int, Any]) -> bool:
-    return any(id(p) not in known and (id(p) in owners or p.grad is not None) for p in module.parameters())
+def _holds_unknown(module: Any, known: set[int], used: set[int]) -> bool:
+    return any(id(p) not in known and (id(p) in used or p.grad is not None) for p in module.parameters())
 
 
 def _param_row(adapter: TorchAdapter, name: str, parameter: Any, module: Any, owner: Any) -> dict[str, Any]:

@@ -120,6 +120,7 @@ class ModuleCalls:
         self._patched: dict[type, tuple[Any, Any]] = {}  # class -> (our wrapper, what its own dict held or None)
         self._running = False
         self._main = threading.get_ident()
+        self._tracing: Callable[[], bool] = torch._C._is_tracing  # torch.jit.trace runs the module: it is to see the original only
         self._searching = False
         self._finder = self._make_finder()
 
@@ -139,7 +140,7 @@ class ModuleCalls:
         original = self._original
 
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 (stands in for the class attribute of this name)
-            if self._running or threading.get_ident() != self._main:
+            if self._running or threading.get_ident() != self._main or self._tracing():
                 return original(module, *args, **kwargs)
             self._arm(False)
             try:
@@ -167,7 +168,7 @@ class ModuleCalls:
 
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
             target = super(cls, module).__call__ if own is None else own.__get__(module, cls)  # type: ignore[misc]
-            if self._running or threading.get_ident() != self._main:
+            if self._running or threading.get_ident() != self._main or self._tracing():
                 return target(*args, **kwargs)
             self._running = True
             called(module, args, kwargs)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from . import guard
@@ -34,14 +36,16 @@ class Profiler:
         return self._profile is not None
 
     def prime(self) -> None:
-        """The first start in a process takes seconds: take them at import, on the CPU part only, with Kineto's own log lines off."""
+        """The first start in a process takes seconds: take them at import, on the CPU part only. Kineto's log lines are switched off, and
+        the allocator's one warning about memory from before a recording is provoked while nobody listens."""
         quiet = "KINETO_LOG_LEVEL" not in os.environ
         if quiet:
             os.environ["KINETO_LOG_LEVEL"] = "99"  # read once, at the first start
+        older = self.torch.empty(1)
         self.starting = True
         try:
-            with self.torch.profiler.profile(activities=[self.torch.profiler.ProfilerActivity.CPU]):
-                pass
+            with _nobody_listens(), self.torch.profiler.profile(activities=self._activities(), profile_memory=self.config.memory):
+                del older
         finally:
             self.starting = False
             if quiet:
@@ -112,6 +116,24 @@ class Profiler:
             return []
         profile.export_chrome_trace(os.path.join(self.config.out, self.stem + SUFFIX))
         return [self.stem + SUFFIX + ".gz"]
+
+
+@contextlib.contextmanager
+def _nobody_listens() -> Iterator[None]:
+    """The process's standard error goes nowhere for a moment (native code writes to the descriptor)."""
+    try:
+        saved = os.dup(2)
+    except OSError:  # closed: there is nobody anyway
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nowhere)
 
 
 class IdleWindow:
