@@ -251,6 +251,8 @@ def _host_row(name: str, stats: dict[str, Any]) -> dict[str, Any]:
     node, colon, kind = name.rpartition(":")
     if colon and not node.endswith(":") and " " not in name and re.fullmatch(r"[A-Z_]\w*", kind) and not kind.startswith("__inference"):
         return {"role": "op", "name": re.sub("^_Mkl(Native)?", "", kind), "label": node}
+    if name.startswith("EagerLocalExecute: ") and not name.startswith("EagerLocalExecute: __"):
+        return {"role": "op", "name": name.split(": ", 1)[1]}
     if name.startswith("PjitFunction("):
         return {"role": "function", "name": name}
     if re.fullmatch(r"(cu|cuda|hip)[A-Z]\w+", name) or "correlation_id" in stats:

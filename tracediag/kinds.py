@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
+
+from tracediag.kindnames import COPIES, KERNELS, RUNTIME, TENSORFLOW, TORCH
 
 __all__ = ["DEVICE_ROLES", "KINDS", "PHASES", "WAITING_KINDS", "kind_of", "merge_device_kind", "scope_phase"]
 
@@ -63,112 +65,12 @@ DEVICE_ROLES = ("kernel", "copy", "memset")
 WAITING_KINDS = ("sync", "input_wait")
 """Kinds whose time is spent waiting: never the cause of that time."""
 
-_RUNTIME = (
-    ("compile", r"ModuleLoad|LibraryLoad|nvrtc|LibraryGetKernel|LinkComplete|hiprtc"),
-    ("sync", r"Synchronize|^(cuda|hip|cu)Memcpy(DtoH|HtoD|DtoD)?(_v2)?$|(Stream|Event)Query$|WaitEvent$"),
-    ("alloc", r"Malloc|Free|MemAlloc|HostAlloc|MemCreate|MemMap|MemUnmap|MemRelease|MemPool|HostRegister|MemGetInfo"),
-    ("launch", r"Launch|Memcpy|Memset|GraphExec"),
-)
-_KERNELS = (
-    ("collective", r"nccl|rccl|multimem_(all|reduce|one|two)|(one|two)_shot_all_?reduce|cross_device_reduce|allreduce|all_reduce|all-reduce|"
-     r"all-gather|reduce-scatter|collective-permute|^DeepEP|nvshmem|msccl"),
-    ("memset", r"^Memset"),
-    ("attention", r"flash_|fmha|attn_fwd|attn_bwd|_attn|attention|mha_|paged_|FlashAttn|mem_efficient|AttnFwd"),
-    ("embedding_grad", r"embedding_backward|compute_grad_weight|split_embedding_backward|embedding_bag_.*backward|EmbeddingBag_accGrad"),
-    ("embedding_lookup", r"embedding_(codegen_)?forward|embedding_bag|indexSelect|vectorized_gather_kernel|EmbeddingBag_update|GatherOpKernel"),
-    ("optimizer_update", r"multi_tensor_apply|FusedAdam|fused_adam|ApplyAdam|ApplyGradientDescent|ApplyMomentum|SparseApply|fused_sgd"),
-    ("conv", r"conv(?!ert)|scudnn|wgrad|dgrad|winograd|implicit_?gemm|fprop|igemm_|miopenSp3|gfx9.*conv|computeOffsets|Im2[cC]ol|im2col|col2im|"
-     r"cudnn::cnn|cask_|Im2Col|Op2dTensorGeneric|nhwckrsc"),
-    ("norm", r"bn_(fw|bw)|batch_?norm|BatchNorm|layer_?norm|LayerNorm|group_?norm|GroupNorm|RowwiseMoments|rms_?norm|RMSNorm|GammaBeta|"
-     r"cuComputePartGrad|cuComputeGrad|ComputeInternalGradients|ComputeBackwardFusedParams|ComputeFusedParams|cudnn::norm|welford"),
-    ("rnn", r"RNN_|elemWiseRNN|lstm_cell|gru_cell|LSTM|persistRNN"),
-    ("matmul", r"gemm|gemv|cutlass|Cijk_|cublas|xmma|nvjet|_mm_|_mm\b|splitK|bmm_|dot_kernel|dot_general|^dot|tensile|Gemm|wgmma|_tensorop_|"
-     r"matmul|reduce_1Block_kernel"),
-    ("softmax", r"softmax|SoftMax|Softmax"),
-    ("loss", r"nll_loss|cross_entropy|mse_|CrossEntropy|bce_|smooth_l1|binary_cross"),
-    ("pool", r"pool|Pool"),
-    ("resample", r"upsample|Resize|interpolate|grid_sampl"),
-    ("random", r"distribution_elementwise|dropout|philox|Random|randperm|bernoulli|fused_dropout"),
-    ("layout", r"nchwToNhwc|nhwcToNchw|transpose|ShuffleInTensor3|SwapDimension|CatArray|Transpose|nchw2nhwc|nhwc2nchw|PadInput|tensorTransform|"
-     r"permute_2D_data|flip_kernel|roll_|_cat\b|cat_kernel|triu_|tril_"),
-    ("index", r"index_|indexing_|IndexKernel|RadixSort|Radix|gather|scatter|Scatter|topk|TopK|sort|nonzero|Select|unique|Unique|masked_|"
-     r"where_|permute_2D_lengths|bounds_check|find_long_segments|ReduceByKey|DeviceCompact|searchsorted|DeviceScan|cub::.*Scan|DeviceRunLength|"
-     r"histogram|bincount|arange|linearize_index"),
-    ("cast", r"cast_kernel|CastOp|convert_element|loop_convert|wrapped_convert|^convert|float8_copy|direct_copy.*LoadWithCast"),
-    ("reduction", r"reduce|Reduce|cub::|SumOps|triton_red|triton_per|ArgMax|_sum|norm_kernel|lpnorm"),
-    ("activation", r"[Gg]elu|GELU|relu|Relu|ReLU|silu|Silu|swish|swiglu|sigmoid|tanh|threshold_kernel|clamp_scalar|hardtanh|leaky|softplus|act_and_mul"),
-    ("elementwise", r"elementwise|direct_copy|Functor|triton_poi|loop_|input_.*fusion|^fusion|copy_kernel|CopyKernel|OpTensor|SubTensorOp|"
-     r"scalePackedTensor|Op[1-5]dTensor|pow_|foreach|_fused|fused_|_op_|Eigen::internal|addcmul|addcdiv|lerp|mul|add_|^add|copyBuffer|fill_|"
-     r"__amd_rocclr_|Fill|wrapped_|bitcast|broadcast|^select|rotary|rope|^copy"),
-)
-_TORCH = (
-    ("compile", r"\(dynamo_timed\)|^Pregraph bytecode|^TorchDynamo Cache Lookup|compile_inner|^TorchDynamo|^Compiled.*compile|PythonDispatchMode"),
-    ("input_wait", r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(IterDataPipe"),
-    ("collective", r"^c10d::|^nccl:|^gloo:|^mpi:|^ucc:|record_param_comms|_c10d_functional|vllm::all_reduce|symm_mem::|all_reduce$|all_gather$"),
-    ("sync", r"^aten::(item|_local_scalar_dense|is_nonzero)$"),
-    ("embedding_grad", r"^aten::(embedding_dense_backward|embedding_sparse_backward|embedding_backward|_embedding_bag\w*backward)|EmbeddingBackward"),
-    ("embedding_lookup", r"^aten::(embedding|embedding_bag|_embedding_bag)$|fbgemm::.*(lookup|embedding)"),
-    ("optimizer_update", r"^aten::(_foreach_|_fused_(adam|sgd|adagrad))|^Optimizer\.(step|zero_grad)#"),
-    ("attention", r"attention"),
-    ("conv", r"^aten::(conv|_conv|convolution|cudnn_conv|mkldnn_conv|miopen_conv|thnn_conv|slow_conv|_slow_conv|_convolution|mkldnn_rnn_conv)|ConvolutionBackward"),
-    ("rnn", r"^aten::(lstm|gru|rnn|_cudnn_rnn|_thnn_fused|mkldnn_rnn|miopen_rnn|lstm_cell|gru_cell)|^mkldnn::_rnn"),
-    ("norm", r"norm(_backward)?$|^aten::(native_|cudnn_|miopen_|_)?(batch|layer|group|instance)_norm|NormBackward|rms_norm"),
-    ("matmul", r"^aten::(mm|addmm|bmm|baddbmm|linear|matmul|addmv|mv|dot|addbmm|mkldnn_linear|_addmm_activation|einsum|linear_backward|_scaled_mm|vdot|outer|ger|tensordot)$|moe_forward|^mkl::|mkldnn::_linear"),
-    ("softmax", r"^aten::(_?softmax|_?log_softmax)|_softmax_backward|SoftmaxBackward"),
-    ("loss", r"loss|cross_entropy"),
-    ("activation", r"^aten::(relu|relu_|threshold|threshold_backward|gelu|silu|sigmoid|tanh|hardtanh|leaky_relu|elu|softplus|mish|clamp_min|clamp|glu|hardswish|log_sigmoid)"),
-    ("pool", r"pool"),
-    ("resample", r"upsample|interpolate|grid_sampler"),
-    ("random", r"^aten::(dropout|native_dropout|bernoulli|rand|normal|uniform|multinomial|exponential|random|_fused_dropout|feature_dropout)|DropoutBackward"),
-    ("index", r"^aten::(index|_index|gather|scatter|select_backward|slice_backward|unique|_unique|nonzero|masked|where|sort|topk|argsort|take|searchsorted|one_hot|repeat_interleave|bincount|cumsum|_coalesce|coalesce|sparse_mask|_sparse|sparse_|isin|flip|roll|histc|triu|tril|arange|narrow_copy|index_put)"),
-    ("cast", r"^aten::(_to_copy|to)$"),
-    ("layout", r"^aten::(contiguous|clone|copy_|cat|stack|split|pad|constant_pad|repeat|tile|chunk|unfold|im2col|col2im|_reshape_alias|reshape|permute|transpose|t|view|expand|unsqueeze|squeeze|flatten|as_strided|select|slice|narrow|resize_|detach|alias|lift_fresh|unbind|swapaxes|movedim|_unsafe_view|numpy_T|real|imag|split_with_sizes)_?$"),
-    ("memset", r"^aten::(zero_|fill_|zeros|zeros_like|ones|ones_like|full|full_like|new_zeros|new_full|new_ones)$"),
-    ("alloc", r"^aten::(empty|empty_like|empty_strided|new_empty|new_empty_strided|resize_|set_)$"),
-    ("reduction", r"^aten::(sum|mean|norm|amax|amin|max|min|argmax|argmin|any|all|prod|var|std|linalg_vector_norm|linalg_norm|logsumexp|var_mean|std_mean|count_nonzero|isfinite|isnan|median|aminmax|equal)"),
-    ("elementwise", r"^aten::"),
-)
-_TENSORFLOW = (
-    ("compile", r"^tf\.function-graph_building|Compiler|Compile|^XlaCompile|^MakeIterator|^BuildGraph|OptimizeGraph|Grappler|^Optimizing|GraphConstructor|^MlirPassthrough|^Instantiate|^JitCompiler|trace_to_jaxpr|lower_sharding|backend_compile"),
-    ("input_wait", r"^IteratorGetNext|^EagerLocalExecute: IteratorGetNext|^OptionalGetNext"),
-    ("input_work", r"^Iterator::|^TFRecord|^Prefetch|^ParallelMap"),
-    ("collective", r"^CollectiveReduce|^Collective|^NcclAllReduce|^Horovod|^Nccl|^CrossReplicaSum"),
-    ("sync", r"^TFE_TensorHandleResolve|BlockHostUntil|^BufferSequencingEvent"),
-    ("copy_d2d", r"^EagerCopyToDevice|^_Send|^_Recv|^_HostSend|^_HostRecv|^CopyToDevice"),
-    ("python", r"^EagerPyFunc|^PyFunc"),
-    ("variable_read", r"^ReadVariableOp$|^VarHandleOp$|^ReadVariableXlaSplit|^_VarHandlesOp"),
-    ("embedding_grad", r"^UnsortedSegmentSum|^SparseSegment\w*Grad|^IndexedSlices"),
-    ("embedding_lookup", r"^ResourceGather|^SparseSegment"),
-    ("optimizer_update", r"^(Resource)?(Sparse)?Apply|^ResourceSparseApply|^ResourceScatter|^Scatter(Add|Sub|Update)$|^Assign(Add|Sub)?(VariableOp)?$"),
-    ("conv", r"Conv[123]D|Conv2D|DepthwiseConv|^_FusedConv|^convolution|cudnn\$conv"),
-    ("matmul", r"MatMul|^Einsum|^XlaDot|^_FusedMatMul|^dot|__cublas|^gemm"),
-    ("attention", r"[Aa]ttention"),
-    ("rnn", r"^CudnnRNN|^(Stateless)?While|^TensorList|^BlockLSTM|^GRUBlock|^LSTMBlock"),
-    ("norm", r"BatchNorm|LayerNorm|GroupNorm|^LRN"),
-    ("loss", r"CrossEntropy|L2Loss|^CTCLoss"),
-    ("softmax", r"Softmax"),
-    ("activation", r"^(Relu|Gelu|Tanh|Sigmoid|Elu|Selu|Softplus|Softsign|LeakyRelu|Swish)|^(Relu6?|Tanh|Sigmoid|Elu|LeakyRelu)Grad"),
-    ("pool", r"Pool"),
-    ("resample", r"^Resize|^CropAndResize"),
-    ("cast", r"^Cast$|^convert"),
-    ("random", r"[Rr]andom|^Multinomial|^TruncatedNormal|^StatelessMultinomial|^Dropout|^StatelessDropout|^rng"),
-    ("layout", r"^(Transpose|Reshape|Pad|PadV2|ConcatV2|ConcatOffset|Concat|Split|SplitV|Tile|Pack|Unpack|ExpandDims|Squeeze|BroadcastTo|Identity|IdentityN|Snapshot|Copy|MirrorPad|SpaceToBatchND|BatchToSpaceND|Shape|ShapeN|Rank|Size|StopGradient|DataFormat\w*)$|Nhwc|Nchw|^transpose|^copy|^bitcast|^concatenate|^slice|^pad|^reshape|^ToMkl|ToTf$"),
-    ("index", r"^(GatherV2|GatherNd|Gather|ScatterNd|StridedSlice|StridedSliceGrad|Slice|Where|Unique|UniqueV2|OneHot|TopKV2|BooleanMask|DynamicStitch|DynamicPartition|TensorScatter\w*|Cumsum|InvertPermutation|Range|Bincount|SegmentSum|SortV2)|^gather|^scatter|^sort|^dynamic-(update-)?slice"),
-    ("reduction", r"^(Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|L2Loss|EuclideanNorm|InTopKV2|BiasAddGrad)$|^reduce|^input_.*reduce"),
-    ("memset", r"^(ZerosLike|OnesLike|Fill|Zeros|Const|_EagerConst)$"),
-    ("elementwise", r"^(Add|AddV2|AddN|Mul|Sub|RealDiv|Div|DivNoNan|Sqrt|Rsqrt|RsqrtGrad|SqrtGrad|Square|SquaredDifference|Select|SelectV2|Exp|Log|Log1p|Pow|Neg|Abs|Maximum|Minimum|Reciprocal|ReciprocalGrad|Sign|Floor|FloorDiv|FloorMod|Greater\w*|Less\w*|Equal|NotEqual|Logical\w*|BiasAdd|ClipByValue|Round|Cos|Sin|Erf|Erfc|IsFinite|IsNan|BroadcastGradientArgs|_Fused\w*|InvGrad|Xdivy|Expm1|Softplus\w*|TruncateDiv|BitwiseAnd|NextAfter|Atan2|PreventGradient|CheckNumericsV2?|DivNoNanGrad|TruncateMod)$|fusion|^(add|multiply|subtract|divide|maximum|minimum|exponential|log|negate|select|compare|broadcast|power|rsqrt|tanh|abs|and|or|iota|constant|map)\b"),
-)
-_COPIES = (
-    ("copy_h2d", r"HtoD|H2D|HostToDevice"),
-    ("copy_d2h", r"DtoH|D2H|DeviceToHost"),
-    ("copy_d2d", r"DtoD|D2D|PtoP|P2P|DeviceToDevice|[Cc]opy"),
-)
-_OPERATORS = {"torch": _TORCH, "tensorflow": _TENSORFLOW, "jax": _TENSORFLOW}
-_RULES = {"runtime": _RUNTIME, "kernel": _KERNELS, "copy": _COPIES}
+_OPERATORS = {"torch": TORCH, "tensorflow": TENSORFLOW, "jax": TENSORFLOW}
+_RULES = {"runtime": RUNTIME, "kernel": KERNELS, "copy": COPIES}
 _HOST_ROLES = ("op", "function", "annotation", "framework")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compiled(rules: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((kind, re.compile(pattern)) for kind, pattern in rules)
 
@@ -179,17 +81,19 @@ def kind_of(name: str, role: str, framework: str) -> str | None:
         return "memset"
     if role == "python":
         return "python"
-    rules = _RULES.get(role) or (_OPERATORS.get(framework, _TENSORFLOW) if role in _HOST_ROLES else ())
+    rules = _RULES.get(role) or (_OPERATORS.get(framework, TENSORFLOW) if role in _HOST_ROLES else ())
     for kind, pattern in _compiled(rules):
         if pattern.search(name):
             return kind
     return None
 
 
-_STRONG_OPERATORS = frozenset(
-    ("conv", "attention", "rnn", "norm", "embedding_lookup", "embedding_grad", "optimizer_update", "softmax", "loss", "pool", "resample", "index", "collective")
-)
+_STRONG_OPERATORS = frozenset((
+    "conv", "attention", "rnn", "norm", "embedding_lookup", "embedding_grad", "optimizer_update", "softmax", "loss", "pool", "resample",
+    "index", "collective",
+))  # fmt: skip
 _WEAK_KERNELS = frozenset(("reduction", "elementwise", "memset"))
+_NO_WORK = frozenset(("sync", "launch", "alloc", "input_wait", "compile"))
 
 
 def merge_device_kind(own: str | None, launcher: str | None) -> str | None:
@@ -198,8 +102,8 @@ def merge_device_kind(own: str | None, launcher: str | None) -> str | None:
     A kernel's own name decides, except where one kernel serves many operators: a matrix multiplication below a convolution, an
     attention or a recurrent layer belongs to that operator, and a nameless or plain reduction takes the kind of its operator.
     """
-    if own is None or own == "copy_d2d":
-        return launcher if launcher not in (None, "sync", "launch", "alloc", "input_wait", "compile") and own is None else own
+    if own is None:
+        return None if launcher in _NO_WORK else launcher
     if own == "matmul" and launcher in ("conv", "attention", "rnn"):
         return launcher
     if own in _WEAK_KERNELS and launcher in ("optimizer_update", "embedding_grad", "embedding_lookup", "softmax", "norm", "loss"):
@@ -216,8 +120,8 @@ _OPTIMIZER_SCOPE = re.compile(
     r"loss_scale_optimizer)(?:_\d+)?/",
     re.IGNORECASE,
 )
-_BACKWARD_SCOPE = re.compile(r"(?:^|/)(?:gradient_tape|gradients(?:_\d+)?)/|transpose\(jvp\(|_grad/|Gradient/")
-_APPLY = re.compile(r"^(Resource)?(Sparse)?Apply|^ResourceSparseApply|^ResourceScatter(Add|Sub|Update)$")
+_BACKWARD_SCOPE = re.compile(r"^AddN(?:_\d+)?(?:/|$)|(?:^|/)(?:gradient_tape|gradients(?:_\d+)?)/|transpose\(jvp\(|_grad/|Gradient/")
+_APPLY = re.compile(r"^(Resource)?(Sparse)?Apply|^ResourceSparseApply|^ResourceScatter(Add|Sub|Update)$|^AssignSubVariableOp$")
 _BACKWARD_ANNOTATION = re.compile(r"^autograd::engine::evaluate_function|^torch::autograd::|Backward\d*$|CompiledFunctionBackward")
 _OPTIMIZER_ANNOTATION = re.compile(r"^Optimizer\.(step|zero_grad)#|^aten::_fused_(adam|sgd|adagrad)|optimizer_step$")
 

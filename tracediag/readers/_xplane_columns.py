@@ -35,7 +35,7 @@ _DETAIL = (
     "hlo_category",
     "op_type",
 )
-_TENSORFLOW = ("EagerLocalExecute", "ExecutorState", "FunctionRun")
+_TENSORFLOW = ("EagerLocalExecute", "EagerExecute", "ExecutorState", "FunctionRun")
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
 _NUMBERS = ("correlation", "bytes", "flops", "step_num")
 _STRINGS = ("name", "label", "device", "lane", "in_shapes", "in_dtypes", "detail")
@@ -58,8 +58,8 @@ class XplaneColumns:
         self._lanes: set[str] = set()
         self.stat_names: set[str] = set()
 
-    def add(self, plane: Plane, data: npt.NDArray[np.uint8]) -> None:
-        """Append the events of a plane. data: the file as uint8, padded for `lockstep`."""
+    def add(self, plane: Plane, data: bytes) -> None:
+        """Append the events of a plane. data: the file with PAD zero bytes behind it."""
         self.events += sum(len(line.starts) for line in plane.lines)
         self.stat_names |= set(plane.stat_names.values())
         place = place_of(plane)
@@ -200,9 +200,7 @@ class XplaneColumns:
     def _framework(self) -> str:
         """jax when its calls are there and TensorFlow's are not."""
         names = self.codes["name"].table
-        tensorflow = "tf_function_call" in self.stat_names or any(
-            n.startswith(("EagerLocalExecute", "ExecutorState", "FunctionRun")) for n in names
-        )
+        tensorflow = "tf_function_call" in self.stat_names or any(n.startswith(_TENSORFLOW) for n in names)
         jax = any(n.startswith(("PjitFunction", "PjRt", "jit_", "Pjit")) for n in names) or any("jit(" in t for t in self.text)
         return "jax" if jax and not tensorflow else "tensorflow"
 

@@ -12,6 +12,7 @@ _TF_OP = re.compile(r"([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*|_[A-Za-z0-9_.\\/>-]+):([A
 _FUNCTION_NODE = re.compile(r"__(?:inference|forward|backward)_")
 _PYTHON = re.compile(r"\$(.+?):(\d+) (.+)$", re.DOTALL)
 _MKL = re.compile(r"_Mkl(?:Native)?(?=[A-Z])")
+_EAGER = "EagerLocalExecute: "  # an op that Python called by itself; behind it the op type, or __inference_f_12 for a function
 _RUNTIME = re.compile(r"(?:cu(?:da)?|hip|Hip)(?=[A-Z])\w+$")
 _DTYPES = {"half": "float16", "float": "float32", "double": "float64"}
 _TYPE_NUMBERS = {
@@ -39,6 +40,9 @@ def host_event(name: str) -> Named:
     label, kind = tf_op_parts(name)
     if kind is not None and not _FUNCTION_NODE.match(kind):
         return Named("op", kind, label)
+    eager = name.removeprefix(_EAGER)
+    if eager != name and not eager.startswith("__"):
+        return Named("op", eager, None)
     if name.startswith("PjitFunction(") and name.endswith(")"):
         return Named("function", name, None)
     return Named("runtime" if _RUNTIME.match(name) else "framework", name, None)
