@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tracediag.columns import Coded, IntArray, Ints, MemoryColumns, Raw, code_strings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Events", "assemble", "concat_coded", "concat_ints"]
 

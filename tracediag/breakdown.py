@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.columns import IntArray
 from tracediag.intervals import Spans, exclusive, intersect, merge, subtract, total
+
+if TYPE_CHECKING:
+    from tracediag.columns import IntArray
 
 __all__ = ["ORDER", "Split", "host_layers", "split_window"]
 
@@ -55,7 +58,8 @@ def split_window(window: Spans, host: list[Spans], device: dict[str, Spans] | No
     """Split one window. host: disjoint layers in ORDER that cover it; device: merged busy time by phase, gaps: idle time by the
     phase of its owner; both None where no device took part."""
     if device is None or gaps is None:
-        return Split({name: total(layer) for name, layer in zip(ORDER, host, strict=True)}, dict.fromkeys(ORDER, 0), dict.fromkeys(ORDER, 0))
+        nothing = dict.fromkeys(ORDER, 0)
+        return Split({name: total(layer) for name, layer in zip(ORDER, host, strict=True)}, nothing, dict(nothing))
     empty: Spans = (np.zeros(0, np.int64), np.zeros(0, np.int64))
     busy = exclusive([intersect(device.get(name, empty), window) for name in ORDER])
     left = subtract(window, _union(*busy))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -13,6 +12,9 @@ import pandas as pd
 
 from tracediag.columns import Coded, Ints
 from tracediag.schema import TABLES, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Cells", "connect", "frame", "series", "views"]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tracediag.assemble import Events, assemble
-from tracediag.columns import Coded, Health, IntArray, Ints, Raw, code_strings
-from tracediag.database import Cells
+from tracediag.columns import Coded, IntArray, Ints, Raw, code_strings
+from tracediag.distinct import combinations, distinct
+from tracediag.facts import fact_rows
 from tracediag.gaps import OWNERS, Gaps, find_gaps
 from tracediag.hostgaps import find_host_gaps
 from tracediag.intervals import Spans, merge
@@ -19,10 +18,14 @@ from tracediag.kinds import DEVICE_ROLES, KINDS, kind_of, merge_device_kind
 from tracediag.links import launches, owners, subtree_sums
 from tracediag.nesting import parents, self_times
 from tracediag.phases import PHASE_NAMES, phase_codes
-from tracediag.schema import TABLES
 from tracediag.sidecar import fill, graph_columns, python_sources, recorded_sources
 from tracediag.steps import Steps, find_steps, find_windows, step_of
 from tracediag.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracediag.database import Cells
 
 __all__ = ["derive"]
 
@@ -50,31 +53,30 @@ def derive(raws: Sequence[Raw], run: dict[str, Any] | None, inputs: Sequence[dic
     keys, names = _device_keys(events, ranks)
     gaps = _gaps(events, keys, names, steps, parent, launch, kinds)
     columns = _columns(events, run, parent, launch, kinds, phases, steps, step_row)
-    places = names or tuple((int(rank), "host") for rank in np.unique(steps.rank))
+    places = names or tuple((int(rank), "host") for rank in distinct(steps.rank))
     gap_columns = _gap_columns(gaps, places, steps, phases)
     memory = _memory(events, steps)
-    facts = _facts(raws, run)
+    facts = fact_rows(raws, run)
     health = tuple(item for raw in raws for item in raw.health)
     return Trace(
-        columns, parent, launch, owner, step_row, keys, names, steps, find_windows(events), gaps, gap_columns, memory, facts, run, tuple(inputs), health,
-        tuple(raw.facts for raw in raws), _present(columns, facts, memory, names),
+        columns, parent, launch, owner, step_row, keys, names, steps, find_windows(events), gaps, gap_columns, memory, facts, run,
+        tuple(inputs), health, tuple(raw.facts for raw in raws), _present(columns, facts, memory, names),
     )  # fmt: skip
 
 
 def _kinds(events: Events, owner: IntArray) -> npt.NDArray[np.int32]:
     """Kind code of every event: by its name, for device ops settled with the operator that launched it."""
     name, role, framework = events.coded["name"], events.coded["role"], events.framework
-    combos = np.stack([name.codes, role.codes, framework.codes], axis=1)
-    distinct, index = np.unique(combos, axis=0, return_inverse=True)
-    table = [kind_of(name.values[n], role.values[r], framework.values[f]) for n, r, f in distinct.tolist()]
-    own = np.asarray([_KIND_CODE.get(kind, -1) if kind else -1 for kind in table], np.int32)[index.reshape(-1)]
+    combos, index = combinations(name.codes, role.codes, framework.codes)
+    table = [kind_of(name.values[n], role.values[r], framework.values[f]) for n, r, f in combos.tolist()]
+    own = np.asarray([_KIND_CODE[kind] if kind else -1 for kind in table], np.int32)[index]
     device = np.flatnonzero(events.role_is(*DEVICE_ROLES))
     launcher = np.where(owner[device] >= 0, own[owner[device]], -1)
-    pairs, index = np.unique(np.stack([own[device], launcher], axis=1), axis=0, return_inverse=True)
+    pairs, index = combinations(own[device], launcher)
     merged = [merge_device_kind(_kind_name(a), _kind_name(b)) for a, b in pairs.tolist()]
     result = own.copy()
     if len(device):
-        result[device] = np.asarray([_KIND_CODE[kind] if kind else -1 for kind in merged], np.int32)[index.reshape(-1)]
+        result[device] = np.asarray([_KIND_CODE[kind] if kind else -1 for kind in merged], np.int32)[index]
     return result
 
 
@@ -93,11 +95,10 @@ def _device_keys(events: Events, ranks: IntArray) -> tuple[IntArray, tuple[tuple
     """Number the devices that worked, by rank and name; -1 for host rows."""
     work = np.flatnonzero(events.role_is(*DEVICE_ROLES))
     device = events.coded["device"]
-    pairs = np.stack([ranks[work], device.codes[work]], axis=1) if len(work) else np.zeros((0, 2), np.int64)
-    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
+    pairs, index = combinations(ranks[work], device.codes[work])
     keys = np.full(len(events), -1, np.int64)
-    keys[work] = index.reshape(-1)
-    return keys, tuple((int(rank), device.values[code] if code >= 0 else "device") for rank, code in distinct.tolist())
+    keys[work] = index
+    return keys, tuple((rank, device.values[code] if code >= 0 else "device") for rank, code in pairs.tolist())
 
 
 def _gaps(
@@ -105,15 +106,15 @@ def _gaps(
     kinds: npt.NDArray[np.int32],
 ) -> Gaps:  # fmt: skip
     """Gaps of the devices; of the host of each rank where no device took part."""
-    objects = np.append(np.asarray(KIND_NAMES, dtype=object), None)[kinds]
+    objects = np.asarray((*KIND_NAMES, None), dtype=object)[kinds]
     windows: dict[int, Spans] = {}
-    places = [rank for rank, _ in names] or np.unique(steps.rank).tolist()
+    places = [rank for rank, _ in names] or distinct(steps.rank).tolist()
     for key, rank in enumerate(places):
         mine = steps.rank == rank
         windows[key] = merge(steps.start[mine], steps.end[mine])
     if names:
         return find_gaps(events, keys, parent, launch, objects, windows)
-    return find_host_gaps(events, parent, objects, windows)
+    return find_host_gaps(events, parent, objects, windows, places)
 
 
 def _columns(
@@ -192,7 +193,7 @@ def _gap_columns(gaps: Gaps, names: tuple[tuple[int, str], ...], steps: Steps, p
     phase = np.where((phase < 0) & (owner_names == "input"), PHASE_NAMES.index("input"), phase)
     return {
         "gap_id": np.arange(len(gaps.start)),
-        "device": Coded(gaps.device.astype(np.int32), tuple(name for _, name in names)),
+        "device": code_strings([name for _, name in names]).take(gaps.device),
         "rank": Ints(ranks, ranks >= 0),
         "step": Ints(np.where(row >= 0, steps.number[row], 0) if len(row) else row, row >= 0),
         "start_ns": gaps.start,
@@ -216,49 +217,6 @@ def _memory(events: Events, steps: Steps) -> dict[str, Cells] | None:
         "t_ns": m.t_ns, "rank": events.memory_rank, "step": step, "bytes": m.bytes, "device": m.device, "op": m.op, "shape": m.shape,
         "dtype": m.dtype, "region": m.region, "allocated": m.allocated, "reserved": m.reserved,
     }  # fmt: skip
-
-
-def _facts(raws: Sequence[Raw], run: dict[str, Any] | None) -> dict[str, list[dict[str, Any]]]:
-    """Rows of the fact tables: run.json first, what the trace itself says where it is silent."""
-    run = run or {}
-    facts: dict[str, list[dict[str, Any]]] = {}
-    for definition in TABLES:
-        key = definition.names[0]
-        rows = run.get(definition.name)
-        if definition.facts and isinstance(rows, list):
-            facts[definition.name] = [{**row, key: i} for i, row in enumerate(rows)]
-    series = _series(run.get("step_series"), run.get("batches") or [])
-    if series is not None:
-        facts["step_series"] = series
-    devices = run.get("devices") or [row for raw in raws for row in raw.facts.get("devices", ())]
-    if devices:
-        facts["devices"] = list({str(row.get("device")): row for row in devices}.values())
-    flags = _flags(run)
-    if flags:
-        facts["flags"] = flags
-    return facts
-
-
-def _series(columns: dict[str, list[Any] | None] | None, batches: list[str]) -> list[dict[str, Any]] | None:
-    """Rows of `step_series` from its columns in run.json."""
-    if not columns or not columns.get("wall_ns"):
-        return None
-    rows = []
-    for i, wall in enumerate(columns["wall_ns"] or ()):
-        row = {name: values[i] for name, values in columns.items() if values is not None and i < len(values)}
-        batch = row.get("batch")
-        row["batch"] = batches[batch] if isinstance(batch, int) and 0 <= batch < len(batches) else None
-        rows.append({**row, "step": i, "wall_ns": wall, "profiled": bool(row.get("profiled"))})
-    return rows
-
-
-def _flags(run: dict[str, Any]) -> list[dict[str, Any]]:
-    """Settings of the run as (flag, value) rows, sorted."""
-    pairs = dict(run.get("flags") or {})
-    pairs.update({f"env.{k}": v for k, v in (run.get("environment") or {}).items()})
-    pairs.update({f"versions.{k}": v for k, v in (run.get("versions") or {}).items()})
-    pairs.update({f"host.{k}": v for k, v in (run.get("host") or {}).items()})
-    return [{"flag": key, "value": json.dumps(pairs[key], sort_keys=True)} for key in sorted(pairs)]
 
 
 def _present(

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.assemble import Events
-from tracediag.columns import IntArray
+from tracediag.distinct import distinct
 from tracediag.intervals import Spans, exclusive, intersect, merge, subtract
 from tracediag.nesting import lineage_order
+
+if TYPE_CHECKING:
+    from tracediag.assemble import Events
+    from tracediag.columns import IntArray
 
 __all__ = ["OWNERS", "Gaps", "HostRows", "busy_spans", "find_gaps"]
 
 OWNERS = ("input", "compile", "alloc", "sync", "runtime", "op", "python", "long_launch", "launch", "queue", "unknown")
-"""Owners of idle time. Before the launch call: the first of input..python that covers it; after it began: the launch itself or the queue."""
+"""Owners of idle time. Before the launch call: the first of input..python that covers it; after it began: the launch or the queue."""
 LONG_LAUNCH_NS = 1_000_000  # a launch call of over 1 ms loads code or waits for a full queue
 
 
@@ -66,7 +70,7 @@ class HostRows:
         self.events, self.parent = events, parent
         self.host = events.coded["device"].codes < 0
         rows = np.flatnonzero(self.host & ~events.role_is("overhead"))
-        order = rows[lineage_order(events.lane.codes[rows], events.start[rows], events.end[rows])]
+        order = rows[lineage_order(events.lane.codes[rows].astype(np.int64), events.start[rows], events.end[rows])]
         self.order = order
         self.base = int(events.start.min(initial=0))
         self.stride = int(events.end.max(initial=1)) - self.base + 1
@@ -107,21 +111,29 @@ class _Owners(HostRows):
         )
         return exclusive([merge(self.events.start[m], self.events.end[m]) for m in masks])
 
+    def launching_lanes(self, rows: IntArray) -> tuple[npt.NDArray[np.int32], int]:
+        """Lanes that launched the device rows, and the one with most launches; without any link the lane with most operators."""
+        calls = self.launch[rows]
+        calls = calls[calls >= 0]
+        if len(calls) == 0:
+            calls = np.flatnonzero(self.events.role_is("op", "function", "runtime"))
+            uses = np.bincount(self.events.lane.codes[calls], minlength=1)
+            return np.asarray([np.argmax(uses)], np.int32), int(np.argmax(uses))
+        uses = np.bincount(self.events.lane.codes[calls])
+        return np.flatnonzero(uses).astype(np.int32), int(np.argmax(uses))
+
     def split(self, idle: Spans, following: IntArray, rows: IntArray) -> tuple[IntArray, ...]:
         """(start, end, owner, host row, next device row) of every piece of the idle intervals."""
         call = np.where(following >= 0, self.launch[following], -1)
-        begun = np.where(call >= 0, self.events.start[np.maximum(call, 0)], idle[0])
-        cut = np.where(call >= 0, np.clip(begun, idle[0], idle[1]), np.where(following >= 0, idle[0], idle[1]))
+        begun = np.where(call >= 0, self.events.start[np.maximum(call, 0)], idle[1])
+        cut = np.clip(begun, idle[0], idle[1])
         called = np.where(call >= 0, np.clip(self.events.end[np.maximum(call, 0)], cut, idle[1]), cut)
-        launches = self.launch[rows]
-        lanes, uses = np.unique(self.events.lane.codes[launches[launches >= 0]], return_counts=True)
-        usual = int(lanes[np.argmax(uses)]) if len(lanes) else 0
+        lanes, usual = self.launching_lanes(rows)
         parts = [self._before(idle[0], cut, following, lanes, usual)]
         long_call = (call >= 0) & (self.events.end[np.maximum(call, 0)] - begun >= LONG_LAUNCH_NS)
         during = np.where(long_call, OWNERS.index("long_launch"), OWNERS.index("launch"))
         parts.append((cut, called, during, call, following))
-        after = np.where(call >= 0, OWNERS.index("queue"), OWNERS.index("unknown"))
-        parts.append((called, idle[1], after, call, following))
+        parts.append((called, idle[1], np.full(len(call), OWNERS.index("queue")), call, following))
         start, end, owner, host, following = (np.concatenate([part[i] for part in parts]) for i in range(5))
         solid = end > start
         order = np.lexsort((start[solid],))
@@ -132,13 +144,14 @@ class _Owners(HostRows):
     ) -> tuple[IntArray, ...]:
         """Pieces of the idle time before the launch call, by owner; the host row is the innermost one at the piece's start.
 
-        Idle time that nothing ends any more (the tail of the window) counts as before a launch on the usual lane.
+        Idle time that nothing ends any more (the tail of the window) counts as before a launch on the usual lane, and so does that
+        before work whose launch the trace does not show; where the host does nothing that can own it, its owner is unknown.
         """
         waiting = merge(start, cut)
         layers = [intersect(layer, waiting) for layer in self.layers(lanes)]
         covered = merge(np.concatenate([s for s, _ in layers]), np.concatenate([e for _, e in layers])) if layers else waiting
         layers.append(subtract(waiting, covered))
-        edges = np.unique(np.concatenate([start, cut]))
+        edges = distinct(np.concatenate([start, cut]))
         pieces = [_cut_at(layer, edges) for layer in layers]
         begin = np.concatenate([p[0] for p in pieces])
         end = np.concatenate([p[1] for p in pieces])
@@ -146,6 +159,7 @@ class _Owners(HostRows):
         gap = np.searchsorted(start, begin, "right") - 1
         nxt = following[gap]
         call = np.where(nxt >= 0, self.launch[nxt], -1)
+        owner = np.where((owner == OWNERS.index("python")) & (nxt >= 0) & (call < 0), OWNERS.index("unknown"), owner)
         lane = np.where(call >= 0, self.events.lane.codes[call], usual).astype(np.int32)
         return begin, end, owner, self.innermost(lane, begin), nxt
 

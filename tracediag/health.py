@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,8 @@ from tracediag.columns import Health
 from tracediag.intervals import merge, total
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tracediag.trace import Trace
 
 __all__ = ["check_trace"]

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.assemble import Events
-from tracediag.columns import IntArray
 from tracediag.gaps import OWNERS, Gaps, HostRows
 from tracediag.intervals import merge, subtract
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracediag.assemble import Events
+    from tracediag.columns import IntArray
+    from tracediag.intervals import Spans
 
 __all__ = ["find_host_gaps"]
 
 
-def find_host_gaps(events: Events, parent: IntArray, kinds: npt.NDArray[np.object_], windows: dict[int, tuple[IntArray, IntArray]]) -> Gaps:
-    """Gaps of the host within the steps of each rank. windows: merged time of the steps, by the key of each rank.
+def find_host_gaps(
+    events: Events, parent: IntArray, kinds: npt.NDArray[np.object_], windows: dict[int, Spans], ranks: Sequence[int]
+) -> Gaps:
+    """Gaps of the host within the steps of each rank. ranks: rank of each key; windows: merged time of its steps, by key.
 
     Busy is every operator and every wait for input; what is left is Python, framework code, or a wait for something outside. The
     owner is `python`, the host row the innermost event around the gap on the lane that runs the next operator.
@@ -23,7 +32,7 @@ def find_host_gaps(events: Events, parent: IntArray, kinds: npt.NDArray[np.objec
     busy_rows = np.flatnonzero(events.role_is("op") | (kinds == "input_wait") | (kinds == "compile"))
     parts = []
     for key, window in windows.items():
-        rank = _rank_rows(events, key, busy_rows)
+        rank = _rank_rows(events, ranks[key], busy_rows)
         busy = merge(events.start[rank], events.end[rank])
         idle = subtract(window, busy)
         rank = rank[np.argsort(events.start[rank], kind="stable")]
@@ -37,9 +46,9 @@ def find_host_gaps(events: Events, parent: IntArray, kinds: npt.NDArray[np.objec
     return Gaps(*columns)
 
 
-def _rank_rows(events: Events, key: int, rows: IntArray) -> IntArray:
-    ranks = np.where(events.rank.valid, events.rank.values, -1)
-    return rows[ranks[rows] == np.unique(ranks)[key]]
+def _rank_rows(events: Events, rank: int, rows: IntArray) -> IntArray:
+    mine = np.where(events.rank.valid[rows], events.rank.values[rows], -1) == rank
+    return np.asarray(rows[mine])
 
 
 def _usual_lane(events: Events, rows: IntArray) -> int:

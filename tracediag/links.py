@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.assemble import Events
-from tracediag.columns import IntArray, Ints
 from tracediag.kinds import DEVICE_ROLES
 from tracediag.nesting import inherit
+
+if TYPE_CHECKING:
+    from tracediag.assemble import Events
+    from tracediag.columns import IntArray, Ints
 
 __all__ = ["launches", "owners", "subtree_sums"]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.columns import IntArray
+if TYPE_CHECKING:
+    from tracediag.columns import IntArray
 
 __all__ = ["inherit", "lineage_order", "parents", "self_times"]
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.assemble import Events
-from tracediag.columns import IntArray
+from tracediag.distinct import combinations
 from tracediag.kinds import PHASES, scope_phase
 from tracediag.nesting import inherit
+
+if TYPE_CHECKING:
+    from tracediag.assemble import Events
+    from tracediag.columns import IntArray
 
 __all__ = ["PHASE_NAMES", "phase_codes"]
 
@@ -20,10 +25,9 @@ _CODE = {name: code for code, name in enumerate(PHASE_NAMES)}
 def _proven(events: Events, kinds: npt.NDArray[np.int32], kind_names: tuple[str, ...]) -> IntArray:
     """Phase code that an event's own name, label and kind prove, -1: none; computed once for each distinct combination."""
     name, label, role = events.coded["name"], events.coded["label"], events.coded["role"]
-    combos = np.stack([name.codes, label.codes, role.codes, kinds], axis=1)
-    distinct, index = np.unique(combos, axis=0, return_inverse=True)
-    table = np.full(len(distinct), -1, np.int64)
-    for i, (n, lab, r, k) in enumerate(distinct.tolist()):
+    combos, index = combinations(name.codes, label.codes, role.codes, kinds)
+    table = np.full(len(combos), -1, np.int64)
+    for i, (n, lab, r, k) in enumerate(combos.tolist()):
         phase = scope_phase(
             name.values[n],
             label.values[lab] if lab >= 0 else None,
@@ -31,7 +35,7 @@ def _proven(events: Events, kinds: npt.NDArray[np.int32], kind_names: tuple[str,
             role.values[r],
         )
         table[i] = _CODE[phase] if phase else -1
-    return table[index.reshape(-1)]
+    return table[index]
 
 
 def phase_codes(
@@ -43,7 +47,7 @@ def phase_codes(
     backward) they are forward, after it other. Device events follow their launch, else their own proof, else stay unknown.
     """
     proven = _proven(events, kinds, kind_names)
-    host = (events.coded["device"].codes < 0)
+    host = events.coded["device"].codes < 0
     phase = inherit(parent, np.where(host, proven, -1))
     rest = np.flatnonzero(host & (phase < 0) & ~events.role_is("overhead"))
     phase[rest] = _by_position(events, phase, step, rest)
@@ -59,8 +63,7 @@ def _by_position(events: Events, phase: IntArray, step: IntArray, rest: IntArray
     slots = int(step.max(initial=-1)) + 2
     last = np.full(slots, np.iinfo(np.int64).max)
     backward = np.flatnonzero(phase == _CODE["backward"])
-    seen = np.unique(step[backward] + 1)
-    last[seen] = 0
+    last[step[backward] + 1] = 0
     np.maximum.at(last, step[backward] + 1, events.end[backward])
     before = events.start[rest] < last[step[rest] + 1]
     return np.where(before, _CODE["forward"], _CODE["other"])

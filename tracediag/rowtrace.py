@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracediag.columns import Coded, Ints, MemoryColumns, Raw, code_strings
-from tracediag.database import Cells
 from tracediag.errors import InputError
 from tracediag.trace import Trace, build_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tracediag.database import Cells
 
 __all__ = ["trace_from_rows"]
 
 _OP_KEYS = frozenset(
     (
-        "name", "role", "label", "kind", "phase", "place", "device", "lane", "rank", "step", "start_ns", "dur_ns", "in_shapes", "in_dtypes",
-        "in_strides", "in_values", "out_shapes", "out_dtypes", "bytes", "flops", "source", "sequence", "detail", "launch", "repeat", "every_ns",
-        "framework", "step_num",
+        "name", "role", "label", "kind", "phase", "place", "device", "lane", "rank", "step", "start_ns", "dur_ns", "in_shapes",
+        "in_dtypes", "in_strides", "in_values", "out_shapes", "out_dtypes", "bytes", "flops", "source", "sequence", "detail", "launch",
+        "repeat", "every_ns", "framework", "step_num",
     )
 )  # fmt: skip
 _TEXT = ("label", "in_shapes", "in_dtypes", "in_strides", "in_values", "out_shapes", "out_dtypes", "detail")
+_NO_FACTS = frozenset(("ops", "steps", "memory", "framework", "run", "flags", "step_series"))
 _OVERRIDES = ("kind", "phase", "source")
 
 
@@ -32,21 +36,41 @@ def trace_from_rows(given: Mapping[str, Any]) -> Trace:
 
     Op rows: the columns of `ops` that matter, the rest NULL. `name` is needed; dur_ns defaults to 1000, start_ns to the end of the
     previous row on its lane; role to op (kernel when place is device); `launch` is the index of the launching row in the list;
-    `repeat` and `every_ns` copy a row. kind, phase and source are derived as for a file unless given. Steps: {step, start_ns, end_ns}.
+    `repeat` and `every_ns` copy a row; rows of several ranks are put rank behind rank. kind, phase and source are derived as for a
+    file unless given. Steps: {step, start_ns, end_ns}, rank where there are several.
     Raises InputError for a key that is no column.
     """
     framework = str(given.get("framework", "torch"))
     rows = _expand(given.get("ops") or [])
     markers = [_marker(step) for step in given.get("steps") or []]
-    raw = _raw(rows + markers, framework, given.get("memory"))
+    rows, raws = _by_rank(rows, markers, framework, given.get("memory"))
     run = {"framework": framework, **(given.get("run") or {})}
-    run.update({name: list(value) for name, value in given.items() if name not in ("ops", "steps", "memory", "framework", "run", "flags", "step_series")})
+    run.update({name: list(value) for name, value in given.items() if name not in _NO_FACTS})
     if given.get("flags"):
         run["flags"] = {row["flag"]: row.get("value") for row in given["flags"]}
     if given.get("step_series"):
         run["step_series"], run["batches"] = _series(given["step_series"])
-    trace = build_trace([raw], run)
+    trace = build_trace(raws, run)
     return replace(trace, columns={**trace.columns, **_overrides(trace, rows)})
+
+
+def _by_rank(
+    rows: list[dict[str, Any]], markers: list[dict[str, Any]], framework: str, memory: Sequence[Mapping[str, Any]] | None
+) -> tuple[list[dict[str, Any]], list[Raw]]:
+    """All rows in the order of the Trace, rank behind rank with its markers last, and one file a rank; memory goes to the first."""
+    ranks = list(dict.fromkeys(row.get("rank") for row in rows)) or [None]
+    if len(ranks) == 1:
+        markers = [{**row, "rank": ranks[0] if row["rank"] is None else row["rank"]} for row in markers]
+    ranks = list(dict.fromkeys([*ranks, *(row["rank"] for row in markers)]))
+    launched = {row["launch"] for row in rows if row.get("launch") is not None}
+    numbered = [{**row, "id": i if i in launched else row.get("launch")} for i, row in enumerate(rows)]
+    order: list[dict[str, Any]] = []
+    raws: list[Raw] = []
+    for rank in ranks:
+        mine = [row for row in [*numbered, *markers] if row.get("rank") == rank]
+        order.extend(mine)
+        raws.append(_raw(mine, framework, memory if not raws else None))
+    return order, raws
 
 
 def _series(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[Any]], list[str]]:
@@ -71,12 +95,13 @@ def _expand(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             raise InputError(f"ops row {row.get('name')!r}: no column {sorted(unknown)[0]!r}")
         index.append(len(result))
         lane = row.get("lane", "stream 7" if row.get("place") == "device" else "thread 1")
-        begin = int(row.get("start_ns", clock.get(lane, 0)))
+        place = row.get("rank"), lane
+        begin = int(row.get("start_ns", clock.get(place, 0)))
         length = int(row.get("dur_ns", 1000))
         every = int(row.get("every_ns", length))
         for copy in range(int(row.get("repeat", 1))):
             result.append({**row, "lane": lane, "start_ns": begin + copy * every, "dur_ns": length, "copy": copy})
-            clock[lane] = begin + copy * every + length
+            clock[place] = begin + copy * every + length
     for row in result:
         if row.get("launch") is not None:
             row["launch"] = index[int(row["launch"])] + row["copy"]
@@ -106,17 +131,15 @@ def _role(row: dict[str, Any]) -> str:
 
 
 def _raw(rows: list[dict[str, Any]], framework: str, memory: Sequence[Mapping[str, Any]] | None) -> Raw:
-    launched = {row["launch"]: i for i, row in enumerate(rows) if row.get("launch") is not None}
-    correlation = [row["launch"] + 1 if row.get("launch") is not None else (i + 1 if i in launched else None) for i, row in enumerate(rows)]
+    texts: dict[str, Any] = {column: _text(rows, column) for column in _TEXT}
     return Raw(
         format="rows", framework=framework, events=len(rows), rank=rows[0].get("rank") if rows else None,
         name=code_strings([row["name"] for row in rows]), role=code_strings([_role(row) for row in rows]),
         device=code_strings([row.get("device") or ("cuda:0" if row.get("place") == "device" else None) for row in rows]),
         lane=code_strings([str(row["lane"]) for row in rows]),
         start_ns=np.asarray([row["start_ns"] for row in rows], np.int64), dur_ns=np.asarray([row["dur_ns"] for row in rows], np.int64),
-        correlation=_numbers([{"c": c} for c in correlation], "c"), external=Ints.empty(len(rows)),
-        bytes=_numbers(rows, "bytes"), flops=_numbers(rows, "flops"), sequence=_numbers(rows, "sequence"), step_num=_numbers(rows, "step_num"),
-        memory=_memory(memory), **{column: _text(rows, column) for column in _TEXT},
+        correlation=_numbers(rows, "id"), external=Ints.empty(len(rows)), bytes=_numbers(rows, "bytes"), flops=_numbers(rows, "flops"),
+        sequence=_numbers(rows, "sequence"), step_num=_numbers(rows, "step_num"), memory=_memory(memory), **texts,
     )  # fmt: skip
 
 

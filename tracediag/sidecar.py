@@ -1,16 +1,19 @@
-"""Fill what a trace does not carry from the facts of the run: shapes, dtypes and source lines of TensorFlow nodes, source lines of torch ops."""
+"""Fill what a trace does not carry from the facts of the run: shapes, dtypes and lines of TensorFlow nodes, lines of torch ops."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracediag.assemble import Events
 from tracediag.columns import Coded, IntArray, code_strings
 from tracediag.nesting import inherit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tracediag.assemble import Events
 
 __all__ = ["graph_columns", "python_sources", "recorded_sources"]
 

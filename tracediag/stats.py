@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracediag.breakdown import ORDER, Split, host_layers, split_window
-from tracediag.columns import IntArray
-from tracediag.intervals import Spans, clip, merge, total
+from tracediag.columns import Coded, Ints
+from tracediag.distinct import distinct
+from tracediag.intervals import Spans, clip, merge, overlap, total
 from tracediag.kinds import PHASES
 
 if TYPE_CHECKING:
+    from tracediag.columns import IntArray
+    from tracediag.database import Cells
     from tracediag.trace import Trace
 
-__all__ = ["breakdown", "device_stats", "step_stats", "unprofiled_steps"]
+__all__ = ["breakdown", "device_stats", "step_columns", "step_stats", "unprofiled_steps"]
 
 MS = 1e6
 SHARE_DIGITS = 4
@@ -60,14 +63,12 @@ def device_stats(trace: Trace) -> dict[str, Any] | None:
     """
     if not trace.has_device:
         return None
-    bounds = trace.step_table if trace.step_table.found_by == "marker" else trace.window_table
     kernel = trace.strings("role").isin(["kernel"])
     kernels = np.bincount(trace.device_key[kernel], minlength=len(trace.device_names))
     busy, window = [], []
     used = np.flatnonzero(kernels) if kernels.any() else np.arange(len(trace.device_names))
     for key in used.tolist():
-        mine = bounds.rank == trace.device_names[key][0]
-        start, end = int(bounds.start[mine].min()), int(bounds.end[mine].max())
+        start, end = _window(trace, trace.device_names[key][0])
         busy.append(total(clip(trace.busy(key), start, end)))
         window.append(end - start)
     return {
@@ -79,9 +80,43 @@ def device_stats(trace: Trace) -> dict[str, Any] | None:
     }
 
 
+def _window(trace: Trace, rank: int) -> tuple[int, int]:
+    """First to last step marker of a rank, else the whole time in which anything of it was recorded."""
+    marked = trace.step_table.found_by == "marker" and bool((trace.step_table.rank == rank).any())
+    bounds = trace.step_table if marked else trace.window_table
+    mine = bounds.rank == rank
+    return int(bounds.start[mine].min()), int(bounds.end[mine].max())
+
+
+def step_columns(trace: Trace) -> dict[str, Cells]:
+    """The columns of table `steps`."""
+    s = trace.step_table
+    return {
+        "step": s.number,
+        "rank": Ints(s.rank, s.rank >= 0),
+        "start_ns": s.start,
+        "end_ns": s.end,
+        "dur_ns": s.end - s.start,
+        "steps": np.full(len(s), trace.steps_per_row, np.int32),
+        "busy_ns": _busy_by_step(trace),
+        "found_by": Coded(np.zeros(len(s), np.int32), (s.found_by,)),
+    }
+
+
+def _busy_by_step(trace: Trace) -> Ints:
+    """Time of each step in which any device of its rank works, NULL where no device took part."""
+    s = trace.step_table
+    busy = np.zeros(len(s), np.int64)
+    for rank in distinct(s.rank):
+        work = np.flatnonzero(trace.device_mask & (trace.ranks == rank))
+        mine = s.rank == rank
+        busy[mine] = overlap(merge(trace.start[work], trace.end[work]), s.start[mine], s.end[mine])
+    return Ints(busy, np.full(len(s), trace.has_device))
+
+
 def breakdown(trace: Trace) -> list[dict[str, Any]]:
     """Milliseconds per step by phase, exclusive: shares add up to 1. Without steps: of the whole window."""
-    splits = [_rank_split(trace, int(rank)) for rank in np.unique(trace.step_table.rank)]
+    splits = [_rank_split(trace, int(rank)) for rank in distinct(trace.step_table.rank)]
     steps = max(len(trace.step_table) * trace.steps_per_row, 1)
     host, device, idle = ({name: sum(getattr(s, part)[name] for s in splits) for name in ORDER} for part in ("host", "device", "idle"))
     owned = [host[name] + device[name] + idle[name] for name in PHASES]
@@ -114,8 +149,7 @@ def _rank_split(trace: Trace, rank: int) -> Split:
     """The split of one rank's steps."""
     mine = trace.step_table.rank == rank
     window = merge(trace.step_table.start[mine], trace.step_table.end[mine])
-    ranks = trace.col("rank") if rank >= 0 else None
-    of_rank = np.ones(len(trace), np.bool_) if ranks is None else ranks == rank
+    of_rank = trace.ranks == rank
     phase = trace.strings("phase").to_objects()
     shown = np.flatnonzero(of_rank & ~trace.device_mask & _shows_phase(trace))
     host = host_layers(trace.start[shown], trace.end[shown], phase[shown], window)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.assemble import Events
-from tracediag.columns import IntArray
+from tracediag.distinct import combinations, distinct
 from tracediag.intervals import locate
 from tracediag.kinds import DEVICE_ROLES
+
+if TYPE_CHECKING:
+    from tracediag.assemble import Events
+    from tracediag.columns import IntArray
 
 __all__ = ["Steps", "find_steps", "find_windows", "step_of"]
 
@@ -48,7 +52,7 @@ def find_steps(events: Events) -> Steps:
     """Steps of every rank by the best evidence that any of them has. Each rank keeps its own boundaries."""
     ranks = _ranks(events)
     for found_by, finder in (("marker", _markers), ("optimizer", _optimizer_ends), ("function", _function_calls)):
-        parts = [finder(events, ranks == rank, int(rank)) for rank in np.unique(ranks)]
+        parts = [finder(events, ranks == rank, int(rank)) for rank in distinct(ranks)]
         parts = [part for part in parts if len(part)]
         if parts:
             table = np.concatenate(parts)
@@ -71,13 +75,22 @@ def _markers(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> IntArray
     number, start, end = events.ints["step_num"].values[marks], events.start[marks], events.end[marks]
     order = np.lexsort((start - end, start, number))
     number, start, end = number[order], start[order], end[order]
-    fresh = np.append(True, (number[1:] != number[:-1]) | (start[1:] >= end[:-1]))
+    fresh = _starts_anew(number, start, end)
     number, start, end = number[fresh], start[fresh], end[fresh]
     order = np.argsort(start, kind="stable")
     number, start, end = number[order], start[order], end[order]
     end = np.minimum(end, np.append(start[1:], end[-1:]))
     solid = end > start
     return _table(number[solid], rank, start[solid], end[solid])
+
+
+def _starts_anew(number: IntArray, start: IntArray, end: IntArray) -> npt.NDArray[np.bool_]:
+    """Marks, sorted by number and start, that lie behind all earlier marks of their number."""
+    change = np.append(True, number[1:] != number[:-1])
+    group = np.cumsum(change) - 1
+    low, stride = int(start.min()), int(end.max() - start.min()) + 1
+    reach = np.maximum.accumulate(end - low + group * stride) - group * stride + low
+    return np.asarray(change | np.append(False, start[1:] >= reach[:-1]))
 
 
 def _optimizer_ends(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> IntArray:
@@ -88,12 +101,12 @@ def _optimizer_ends(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> I
         return _table(rows, rank, rows, rows)
     rows = rows[np.argsort(events.start[rows], kind="stable")]
     names = events.coded["name"].codes[rows]
-    ends = events.end[rows[names == names[-1]]] if len(np.unique(names)) > 1 else events.end[rows]
+    ends = events.end[rows[names == names[-1]]] if len(distinct(names)) > 1 else events.end[rows]
     return _between(ends, rank)
 
 
 def _between(ends: IntArray, rank: int) -> IntArray:
-    ends = np.unique(ends)
+    ends = distinct(ends)
     if len(ends) < LEAST:
         return _table(ends[:0], rank, ends[:0], ends[:0])
     return _table(np.arange(len(ends) - 1), rank, ends[:-1], ends[1:])
@@ -106,8 +119,8 @@ def _function_calls(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> I
         return _table(rows, rank, rows, rows)
     names = events.coded["name"].codes[rows]
     lanes = events.lane.codes[rows]
-    key = names.astype(np.int64) * (len(events.lane.values) + 1) + lanes
-    kinds, index, counts = np.unique(key, return_inverse=True, return_counts=True)
+    _, index = combinations(names, lanes)
+    counts = np.bincount(index)
     spent = np.bincount(index, weights=(events.end - events.start)[rows]) * (counts >= LEAST)
     if spent.max(initial=0) <= 0:
         return _table(rows[:0], rank, rows[:0], rows[:0])
@@ -120,7 +133,7 @@ def find_windows(events: Events) -> Steps:
     counted = events.role_is("op", "function", "annotation", "runtime", "framework", *DEVICE_ROLES)
     opening = events.role_is("op", "function", "framework")
     rows = []
-    for rank in np.unique(ranks):
+    for rank in distinct(ranks):
         mine = (ranks == rank) & counted
         first = mine & opening if (mine & opening).any() else mine
         if mine.any():
@@ -132,7 +145,7 @@ def find_windows(events: Events) -> Steps:
 def step_of(steps: Steps, ranks: IntArray, start: IntArray, launch: IntArray) -> IntArray:
     """Row of `steps` that each event belongs to, -1: outside; a device op follows the call that launched it; shape (n,)."""
     result = np.full(len(start), -1, np.int64)
-    for rank in np.unique(steps.rank):
+    for rank in distinct(steps.rank):
         at = np.flatnonzero(steps.rank == rank)
         mine = np.flatnonzero(ranks == rank)
         found = locate(steps.start[at], steps.end[at], start[mine])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,16 +12,20 @@ import numpy.typing as npt
 
 from tracediag.columns import Coded, Health, IntArray, Ints, Raw
 from tracediag.database import Cells, connect, frame, rows_frame
-from tracediag.gaps import Gaps
+from tracediag.distinct import distinct
 from tracediag.intervals import Spans, empty, merge
 from tracediag.kinds import DEVICE_ROLES
 from tracediag.nesting import inherit
 from tracediag.schema import TABLES, table
-from tracediag.steps import Steps
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import duckdb
     import pandas as pd
+
+    from tracediag.gaps import Gaps
+    from tracediag.steps import Steps
 
 __all__ = ["Trace", "build_trace"]
 
@@ -98,12 +101,19 @@ class Trace:
     @cached_property
     def end(self) -> IntArray:
         """End of each op, ns."""
-        return self.start + self.col("dur_ns")
+        return np.asarray(self.start + self.col("dur_ns"))
+
+    @cached_property
+    def ranks(self) -> IntArray:
+        """Rank of each op, -1 where the trace names none."""
+        rank = self.columns["rank"]
+        assert isinstance(rank, Ints)
+        return np.where(rank.valid, rank.values, -1)
 
     @cached_property
     def _ranks(self) -> IntArray:
-        """Distinct ranks in order, -1 for none; each has its own stretch of the claim time line."""
-        return np.unique(self.step_table.rank)
+        """Distinct ranks in order, -1 for none; each has its own stretch of the claim time line, with steps or without."""
+        return np.asarray(distinct(np.concatenate([self.step_table.rank, self.window_table.rank])))
 
     @cached_property
     def _stride(self) -> int:
@@ -116,13 +126,11 @@ class Trace:
     @cached_property
     def shift(self) -> IntArray:
         """`lane_shift` of each op, shape (n,); all zero for one rank."""
-        rank = self.columns["rank"]
-        assert isinstance(rank, Ints)
-        return self.lane_shift(np.where(rank.valid, rank.values, -1))
+        return self.lane_shift(self.ranks)
 
     @cached_property
     def _gap_shift(self) -> IntArray:
-        ranks = np.asarray([rank for rank, _ in self.device_names], np.int64) if self.has_device else self._ranks
+        ranks = np.asarray([rank for rank, _ in self.device_names], np.int64) if self.has_device else distinct(self.step_table.rank)
         return self.lane_shift(ranks)[self.gap_table.device]
 
     @cached_property
@@ -149,28 +157,16 @@ class Trace:
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every table that is there as a DataFrame, by name."""
-        result = {"ops": frame(table("ops"), self.columns), "steps": self._steps_frame(), "gaps": frame(table("gaps"), self.gap_columns)}
+        from tracediag.stats import step_columns
+
+        cells = {"ops": self.columns, "steps": step_columns(self), "gaps": self.gap_columns}
+        result = {name: frame(table(name), columns) for name, columns in cells.items()}
         if self.memory_columns is not None:
             result["memory"] = frame(table("memory"), self.memory_columns)
         for definition in TABLES:
             if definition.name in self.facts:
                 result[definition.name] = rows_frame(definition, self.facts[definition.name])
         return result
-
-    def _steps_frame(self) -> pd.DataFrame:
-        s = self.step_table
-        per_call = self._steps_per_call()
-        cells: dict[str, Cells] = {
-            "step": s.number,
-            "rank": Ints(s.rank, s.rank >= 0),
-            "start_ns": s.start,
-            "end_ns": s.end,
-            "dur_ns": s.end - s.start,
-            "steps": np.full(len(s), per_call, np.int32),
-            "busy_ns": self._busy_by_step(),
-            "found_by": Coded(np.zeros(len(s), np.int32), (s.found_by,)),
-        }
-        return frame(table("steps"), cells)
 
     def _steps_per_call(self) -> int:
         windows = (self.run or {}).get("windows") or []
@@ -180,17 +176,6 @@ class Trace:
     def steps_per_row(self) -> int:
         """Training steps inside one row of `steps` (a loop inside one compiled call)."""
         return self._steps_per_call() if self.has_steps else 1
-
-    def _busy_by_step(self) -> Ints:
-        if not self.has_device:
-            return Ints.empty(len(self.step_table))
-        from tracediag.intervals import overlap
-
-        busy = np.zeros(len(self.step_table), np.int64)
-        for key, (rank, _) in enumerate(self.device_names):
-            mine = (self.step_table.rank == rank) | (rank < 0)
-            busy[mine] += overlap(self.busy(key), self.step_table.start[mine], self.step_table.end[mine])
-        return Ints(busy, np.ones(len(busy), np.bool_))
 
     def busy(self, key: int) -> Spans:
         """Merged busy time of one device."""
@@ -246,7 +231,8 @@ class Trace:
 
     def sql(self, query: str) -> pd.DataFrame:
         """Run one query over the tables; see the schema page for tables and columns."""
-        return self._connection.execute(query).df()
+        result: pd.DataFrame = self._connection.execute(query).df()
+        return result
 
     def subtree(self, rows: IntArray) -> npt.NDArray[np.bool_]:
         """Mask of the rows, everything below them, and the device work that these launched."""
@@ -258,8 +244,11 @@ class Trace:
         return inside
 
     def subtree_claim(self, rows: IntArray) -> Spans:
-        """Time that a set of ops owns, merged, on the claim time line (see `lane_shift`). With a device: the device work launched by them and by all below them, and the idle
-        time they own; without one: their own intervals."""
+        """Time that a set of ops owns, merged, on the claim time line (see `lane_shift`).
+
+        With a device: the device work launched by them and by all below them, and the idle time they own; without one: their own
+        intervals.
+        """
         rows = np.asarray(rows, np.int64)
         if len(rows) == 0:
             return empty()

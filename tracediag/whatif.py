@@ -26,7 +26,7 @@ CLAIM = 0.3
 SERIES = 0.1
 """A claim measured without the profiler, step by step, leaves a rest that is known this well."""
 LEAST = 0.01
-"""Claims of less than this part of a step are not worth a prediction."""
+"""Claims of less than this part of a step are not worth a prediction, and of a rest of less than this nothing is known."""
 
 
 def predict(trace: Trace, claim: Claim, rule: Rule) -> Speedup | None:
@@ -42,10 +42,10 @@ def predict(trace: Trace, claim: Claim, rule: Rule) -> Speedup | None:
     longest = rest + slack + keep_high * share
     shortest = max(rest / (1 + REST), rest - CLAIM * share) if not claim.by_series else rest - slack
     shortest += keep_low * share
-    low = max(1 / longest, 1.0)
+    low = max(1 / max(longest, LEAST), 1.0)
     if rule.saving.transform == "at_least":
         return Speedup(round(low, 2), None)
-    return Speedup(round(low, 2), round(1 / shortest, 2) if shortest > 0 else None)
+    return Speedup(round(low, 2), round(1 / shortest, 2) if shortest >= LEAST else None)
 
 
 def _without_profiler(trace: Trace, claim: Claim) -> float | None:
