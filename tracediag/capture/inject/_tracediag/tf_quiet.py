@@ -6,7 +6,10 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator  # noqa: TC003 (used by contextmanager's signature at run time in Python 3.9)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LINE = re.compile(rb"^[IW]\d{4} \d\d:\d\d:[\d.:]+ +\d+ (profiler_session|save_profile|cupti_\w+|rocm_\w+)\.cc:\d+\].*\n?", re.MULTILINE)
 STDERR = 2
