@@ -40,6 +40,7 @@ def test_the_columns_of_the_sample(tmp_path):
     step = found["annotation", "train"]
     assert (step["step_num"], step["start_ns"], step["dur_ns"], step["lane"]) == (4, START + 1005, 900_000, "python")
     assert found["function", "step"]["detail"] == '{"tf_function_call":"traced-nonXla","tracing_count":2}'
+    assert [row["label"] for row in rows(raw) if row["name"] == "MatMul"] == [None, "model/dense/MatMul"]  # called eagerly, in a graph
     matmul = found["op", "MatMul"]
     assert (matmul["label"], matmul["in_shapes"], matmul["in_dtypes"]) == (
         "model/dense/MatMul", "[[2,3],[3,4],null]", '["float32","float16",null]',
@@ -49,7 +50,6 @@ def test_the_columns_of_the_sample(tmp_path):
     assert found["op", "fusion"]["label"] == "fusion.3"
     assert found["op", "fusion"]["detail"] == '{"hlo_module":"jit_f"}'
     assert found["framework", "EagerExecute"]["detail"] == '{"eager_op":"MatMul"}'
-    assert found["framework", "EagerLocalExecute: MatMul"]["label"] is None
     assert found["runtime", "cuLaunchKernel"]["correlation"] == 77
     assert found["runtime", "MemcpyH2D"]["bytes"] == 112
     assert found["python", "train.py(12): main"]["label"] is None
@@ -108,7 +108,7 @@ def test_lanes_of_the_same_name_stay_apart(tmp_path):
         ("_send_x_0:_Send", "op", "_Send", "_send_x_0"),
         ("__inference_f_12:__inference_f_12", "framework", "__inference_f_12:__inference_f_12", None),
         ("Iterator::Root::Batch", "framework", "Iterator::Root::Batch", None),
-        ("EagerLocalExecute: MatMul", "framework", "EagerLocalExecute: MatMul", None),
+        ("EagerLocalExecute: MatMul", "op", "MatMul", None),
         ("PjitFunction(f)", "function", "PjitFunction(f)", None),
         ("hipMemcpyAsync", "runtime", "hipMemcpyAsync", None),
         ("$builtins len", "python", "builtins len", None),
