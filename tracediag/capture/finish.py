@@ -5,14 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracediag._version import __version__
 from tracediag.capture.redact import Redactor
 from tracediag.capture.scan import scan
 from tracediag.capture.sourcelines import map_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["complete"]
 
@@ -22,7 +24,7 @@ CHUNK = 1 << 22
 
 
 def complete(out: Path, argv: tuple[str, ...], kind: str, code: int, timed_out: bool, python: str) -> tuple[dict[str, Any], str]:
-    """Finish the run directory `out`. code: the child's return code, negative for a signal. Returns run.json and one line on what came."""
+    """Finish the run directory `out`. code: the child's return code, negative for a signal. Returns run.json and a line on what came."""
     child = _take(out / REPORTED)
     run = _read(out / "run.json")
     if run is None:
@@ -118,13 +120,13 @@ def _finish_traces(out: Path, run: dict[str, Any], redact: Redactor) -> None:
     run["windows"] = [window for window in run["windows"] if (out / window["file"]).exists()]
     if run["flags"].get("torch.cuda_used") and run["windows"] and not kernels:
         _note(run, "no-kernels",
-              "a GPU was used but the trace holds no kernels: the driver withholds its counters (CUPTI), or another tool holds them; run as "
-              "root, or set the driver option NVreg_RestrictProfilingToAdminUsers=0, or start the container with --cap-add=SYS_ADMIN",
+              "a GPU was used but the trace holds no kernels: the driver withholds its counters (CUPTI), or another tool holds them; run "
+              "as root, or set the driver option NVreg_RestrictProfilingToAdminUsers=0, or start the container with --cap-add=SYS_ADMIN",
               "Rules that need device work are skipped.")  # fmt: skip
 
 
 def _compress(raw: Path, redact: Redactor) -> bool:
-    """raw.json -> raw.json.gz without private names; True when it holds kernels. The time stamp in the header is 0: same input, same file."""
+    """raw.json -> raw.json.gz without private names; True when it holds kernels. No time stamp in it: same input, same file."""
     final, scratch = raw.with_name(raw.name + ".gz"), raw.with_name(raw.name + ".gz.tmp")
     kernels = False
     with scratch.open("wb") as plain, gzip.GzipFile("", "wb", compresslevel=5, fileobj=plain, mtime=0) as packed:

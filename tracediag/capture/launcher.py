@@ -10,14 +10,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tracediag._version import __version__
 from tracediag.capture.finish import complete
 from tracediag.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["LaunchRequest", "LaunchResult", "find_python", "launch"]
 

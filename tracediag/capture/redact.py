@@ -5,8 +5,11 @@ from __future__ import annotations
 import getpass
 import re
 import socket
-from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["Redactor"]
 

@@ -76,6 +76,6 @@ def key() -> tuple[CodeType, int] | None:
 
 def of_code(function: object) -> str | None:
     """'train.py:5': where a Python function is defined, None when it is not the user's."""
-    code = getattr(function, "__code__", None)
+    code: CodeType | None = getattr(function, "__code__", None)
     name = None if code is None else user_file(code.co_filename)
-    return None if name is None else f"{name}:{code.co_firstlineno}"
+    return None if name is None or code is None else f"{name}:{code.co_firstlineno}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Hashable
+from collections.abc import Hashable
 
 PATIENCE = 3  # times an event may come round without the learnt end before it is the end itself
 

@@ -18,7 +18,8 @@ class LineMarks:
     """Ranges named `tracediag_line#train.py:12` on the calling thread, between `start` and `stop`."""
 
     def __init__(self, torch: Any) -> None:
-        self._range = torch.autograd.profiler.record_function
+        # the fast range is native code: dynamo, which looks at every Python frame below a compiled one, does not see it
+        self._range = getattr(torch._C._profiler, "_RecordFunctionFast", torch.autograd.profiler.record_function)
         self._open: list[tuple[FrameType, Any]] = []
         self._frames: list[FrameType] = []
         self.on = False

@@ -13,9 +13,16 @@ from .config import Config
 from .steps import Series, Track
 
 PERIOD_NS = 2 * 10**9
-LISTS = ("params", "optimizers", "loaders", "variables", "functions", "sources", "warnings", "devices", "strings", "call_sites", "embeddings")
-KNOWN_SWITCHES = ("TF_", "XLA_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "KERAS_", "CUDA_", "NCCL_", "OMP_", "MKL_", "KMP_",
-                  "OPENBLAS_", "NUMEXPR_", "CUDNN_", "ONEDNN_", "DNNL_", "GOTO_", "VECLIB_", "HSA_", "HIP_", "ROCR_", "MIOPEN_")  # fmt: skip
+LISTS = (
+    "params", "optimizers", "loaders", "variables", "functions", "sources", "warnings", "devices", "strings",
+    "call_sites", "embeddings",
+)  # fmt: skip
+KNOWN_SWITCHES = (
+    "TF_", "XLA_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "KERAS_", "CUDA_", "NCCL_", "OMP_", "MKL_", "KMP_", "OPENBLAS_",
+    "NUMEXPR_", "CUDNN_", "ONEDNN_", "DNNL_", "HSA_", "HIP_", "ROCR_", "MIOPEN_",
+)  # fmt: skip
+# names of places and secrets are no switches
+PLACES = ("_HOME", "_PATH", "_DIR", "_FILE", "_ROOT", "_CACHE", "_ADDR", "_HOSTS", "_TOKEN", "_KEY")
 
 
 class RunFile:
@@ -103,7 +110,8 @@ def _merge(content: dict[str, Any], facts: dict[str, Any]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(KNOWN_SWITCHES)}
+    known = (name for name in sorted(os.environ) if name.startswith(KNOWN_SWITCHES) and not name.endswith(PLACES))
+    return {name: os.environ[name] for name in known}
 
 
 def _host() -> dict[str, Any]:

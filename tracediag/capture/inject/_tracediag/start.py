@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib
 import json
 import os
@@ -33,7 +34,7 @@ def run(folder: str) -> Recorder | None:
     recorder = RECORDER = Recorder(config)
     for name, module in ADAPTERS.items():
         if name in ("keras", "tf_keras") or config.wants(name):
-            imports.after(name, lambda loaded, adapter=module: _install(adapter, recorder, loaded))
+            imports.after(name, functools.partial(_install, module, recorder))
     imports.activate()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: _forked(recorder))

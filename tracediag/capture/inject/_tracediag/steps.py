@@ -82,7 +82,8 @@ class Series:
         self._start_ns = self._starts[keep] if few else self._starts[-1]
         for row in range(keep if few else len(self.wall) - 1, len(self.wall)):
             self._carried = merge_samples(self._carried, self._values(row))
-        for column in (self.wall, self.profiled, self.batch, self._starts, *self.columns.values()):
+        columns: list[list[Any]] = [self.wall, self.profiled, self.batch, self._starts, *self.columns.values()]
+        for column in columns:
             del column[keep:]
 
     def _values(self, row: int) -> dict[str, Any]:

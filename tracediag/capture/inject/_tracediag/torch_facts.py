@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import guard
@@ -19,7 +20,7 @@ def gather(adapter: TorchAdapter) -> dict[str, Any]:
     """All facts; a part that fails is noted and left out."""
     torch = adapter.torch
     facts: dict[str, Any] = {"used": bool(adapter.roots or adapter.optimizers or adapter.recorder.tracks.get("torch"))}
-    parts = {
+    parts: dict[str, Callable[[], Any]] = {
         "params": lambda: _params(adapter), "optimizers": lambda: _optimizers(adapter), "loaders": adapter.loaders.facts,
         "functions": adapter.dynamo.functions, "devices": lambda: _devices(torch), "versions": lambda: _versions(torch),
         "flags": lambda: {**_flags(adapter), **(adapter.dynamo.flags() or {})}, "host": lambda: _threads(torch),
@@ -120,7 +121,8 @@ def _holds_unknown(module: Any, known: set[int], used: set[int]) -> bool:
 
 
 def _param_row(adapter: TorchAdapter, name: str, parameter: Any, module: Any, owner: Any) -> dict[str, Any]:
-    index, number, group, _ = owner or (None, None, {}, None)
+    nobody: tuple[None, None, dict[str, Any], None] = (None, None, {}, None)
+    index, number, group, _ = owner or nobody
     return {
         "name": name, "shape": _json(list(parameter.shape)), "numel": parameter.numel(), "dtype": _dtype(parameter.dtype),
         "device": str(parameter.device), "requires_grad": bool(parameter.requires_grad),

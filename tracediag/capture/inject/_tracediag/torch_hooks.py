@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any, Callable, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from . import guard
 
@@ -161,9 +162,9 @@ class ModuleCalls:
         own = cls.__dict__.get("__call__")
         wrapper = self._make_wrapper(cls, own)
         self._patched[cls] = (wrapper, own)
-        cls.__call__ = wrapper  # type: ignore[operator,method-assign]
+        cls.__call__ = wrapper  # type: ignore[method-assign]
 
-    def _make_wrapper(self, cls: type, own: Any) -> Callable[..., Any]:
+    def _make_wrapper(self, cls: Any, own: Any) -> Callable[..., Any]:
         called, returned = self._called, self._returned
 
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
@@ -189,7 +190,7 @@ class ModuleCalls:
             if cls.__dict__.get("__call__") is not wrapper:
                 continue  # somebody patched it after us: theirs calls ours, which only passes on
             if own is None:
-                del cls.__call__  # type: ignore[attr-defined]
+                del cls.__call__
             else:
-                cls.__call__ = own  # type: ignore[operator,method-assign]
+                cls.__call__ = own  # type: ignore[method-assign]
         self._patched.clear()

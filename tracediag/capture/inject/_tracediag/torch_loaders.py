@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, Callable
+from typing import Any
 
 from . import callsite, guard
 from .torch_batch import shapes_text
