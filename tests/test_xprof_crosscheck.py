@@ -103,8 +103,6 @@ def totals(raw, role: str) -> dict[tuple[str | None, str], tuple[int, int]]:
     """(label, name) -> (occurrences, total ns) of a role."""
     found: dict[tuple[str | None, str], list[int]] = defaultdict(list)
     mine = raw.role.isin([role])
-    if role == "op":
-        mine &= raw.label.codes >= 0  # ops that Python called one by one have no label, and xprof leaves them out
     for label, name, dur in zip(
         raw.label.take(mine).to_objects(), raw.name.take(mine).to_objects(), raw.dur_ns[mine].tolist(), strict=True
     ):

@@ -39,7 +39,7 @@ class Fields(NamedTuple):
     end: IntArray
 
 
-def varint(data: bytes | bytearray, pos: int) -> tuple[int, int]:
+def varint(data: bytes, pos: int) -> tuple[int, int]:
     """(value, position behind it) of the unsigned varint at `pos`. Raises WireError."""
     value = shift = 0
     try:
@@ -56,7 +56,7 @@ def varint(data: bytes | bytearray, pos: int) -> tuple[int, int]:
         raise WireError("message ends inside a number") from None
 
 
-def fields(data: bytes | bytearray, start: int, end: int) -> Iterator[Field]:
+def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
     """Fields of one message as (number, wire type, a, b): a is the value of a number; [a, b) the span of bytes.
 
     A last value that passes `end` raises WireError, after all whole fields were given.
@@ -83,7 +83,7 @@ def fields(data: bytes | bytearray, start: int, end: int) -> Iterator[Field]:
         pos += size
 
 
-def submessages(data: bytes | bytearray, start: int, end: int, number: int) -> tuple[list[int], list[int], list[Field], bool]:
+def submessages(data: bytes, start: int, end: int, number: int) -> tuple[list[int], list[int], list[Field], bool]:
     """Spans of the repeated message field `number` in [start, end): (starts, ends, other fields, whole).
 
     One tight loop, for lists of millions. Stops before a message that passes `end`; whole is then False.
@@ -113,7 +113,7 @@ def submessages(data: bytes | bytearray, start: int, end: int, number: int) -> t
     return starts, ends, others, True
 
 
-def _one_field(data: bytes | bytearray, pos: int, end: int) -> tuple[Field, int]:
+def _one_field(data: bytes, pos: int, end: int) -> tuple[Field, int]:
     number, wire, a, b = next(fields(data, pos, end))
     _, after = varint(data, pos)
     if wire == VARINT:

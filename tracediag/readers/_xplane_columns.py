@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
 from tracediag.readers._coding import NONE, Codes, Integers, joined_ints, positive

@@ -22,7 +22,7 @@ class Stats:
     """Stats of n events, m rows. row: event; key: id of the stat's name; kind: field number of the value; value: the number or
     reference; start, end: span of a text."""
 
-    data: npt.NDArray[np.uint8]
+    data: bytes
     n: int
     row: IntArray
     key: IntArray
@@ -47,10 +47,10 @@ class Stats:
         index = self.pick(key)
         plain = index[np.isin(self.kind[index], (UINT, INT))]
         result[self.row[plain]] = self.value[plain]
-        for i in index[self.kind[index] == TEXT].tolist():
-            text = self._text(i)
-            if text.lstrip("-").isdigit() and len(text) < 19:
-                result[self.row[i]] = int(text)
+        texts = index[self.kind[index] == TEXT]
+        for row, text in zip(self.row[texts].tolist(), self._texts(texts), strict=True):
+            if text.lstrip(b"-").isdigit() and len(text) < 19:
+                result[row] = int(text)
         return result
 
     def codes(self, key: int | None, table: Dictionary, names: dict[int, str]) -> npt.NDArray[np.int32]:
@@ -62,11 +62,14 @@ class Stats:
             if len(some):
                 result[self.row[some]] = _coded(self.value[some], table, text)
         texts = index[self.kind[index] == TEXT]
-        result[self.row[texts]] = table.codes((self._text(i) for i in texts.tolist()), len(texts))
+        distinct = Dictionary()
+        code = distinct.codes(self._texts(texts), len(texts))
+        result[self.row[texts]] = table.codes((text.decode("utf-8", "replace") for text in distinct), len(distinct))[code]
         return result
 
-    def _text(self, i: int) -> str:
-        return self.data[self.start[i] : self.end[i]].tobytes().decode("utf-8", "replace")
+    def _texts(self, index: IntArray) -> list[bytes]:
+        data = self.data
+        return [data[a:b] for a, b in zip(self.start[index].tolist(), self.end[index].tolist(), strict=True)]
 
 
 def _coded(values: IntArray, table: Dictionary, text: Callable[[int], str]) -> npt.NDArray[np.int32]:
@@ -85,13 +88,14 @@ class Events:
     stats: Stats
 
 
-def decode_events(data: npt.NDArray[np.uint8], starts: IntArray, ends: IntArray) -> Events:
-    """Events in the spans [starts, ends) of `data`. Raises WireError for bytes that are no events."""
+def decode_events(data: bytes, starts: IntArray, ends: IntArray) -> Events:
+    """Events in the spans [starts, ends) of `data`, which has PAD zero bytes behind it. Raises WireError for bytes that are no events."""
+    view = np.frombuffer(data, np.uint8)
     n = len(starts)
     columns = {number: np.zeros(n, np.int64) for number in (1, 2, 3)}
     timed = np.ones(n, np.bool_)
     rows, begins, finishes = [], [], []
-    for f in lockstep(data, starts, ends):
+    for f in lockstep(view, starts, ends):
         for number, column in columns.items():
             index = np.flatnonzero(f.number == number)
             column[f.row[index]] = f.value[index]
@@ -101,14 +105,14 @@ def decode_events(data: npt.NDArray[np.uint8], starts: IntArray, ends: IntArray)
             rows.append(f.row[index])
             begins.append(f.start[index])
             finishes.append(f.end[index])
-    stats = _decode_stats(data, n, *(np.concatenate(part) if part else np.zeros(0, np.int64) for part in (rows, begins, finishes)))
+    stats = _decode_stats(data, view, n, *(np.concatenate(part) if part else np.zeros(0, np.int64) for part in (rows, begins, finishes)))
     return Events(columns[1], columns[2], columns[3], timed, stats)
 
 
-def _decode_stats(data: npt.NDArray[np.uint8], n: int, row: IntArray, starts: IntArray, ends: IntArray) -> Stats:
+def _decode_stats(data: bytes, view: npt.NDArray[np.uint8], n: int, row: IntArray, starts: IntArray, ends: IntArray) -> Stats:
     m = len(row)
     key, kind, value, begin, finish = (np.zeros(m, np.int64) for _ in range(5))
-    for f in lockstep(data, starts, ends):
+    for f in lockstep(view, starts, ends):
         name = f.number == 1
         key[f.row[name]] = f.value[name]
         rest = ~name

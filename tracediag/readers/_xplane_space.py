@@ -52,7 +52,7 @@ class Plane:
     whole: bool = True
 
 
-def planes(data: bytes | bytearray, size: int) -> Iterator[Plane]:
+def planes(data: bytes, size: int) -> Iterator[Plane]:
     """Planes of the first `size` bytes of `data`, the last one as far as it goes. Raises WireError for bytes that are no XSpace."""
     pos = 0
     while pos < size:
@@ -65,7 +65,7 @@ def planes(data: bytes | bytearray, size: int) -> Iterator[Plane]:
             yield _plane(data, after, min(pos, size), pos <= size)
 
 
-def _plane(data: bytes | bytearray, start: int, end: int, whole: bool) -> Plane:
+def _plane(data: bytes, start: int, end: int, whole: bool) -> Plane:
     plane = Plane(whole=whole)
     metas: list[Span] = []
     stats: list[Span] = []
@@ -93,7 +93,7 @@ def _plane(data: bytes | bytearray, start: int, end: int, whole: bool) -> Plane:
     return plane
 
 
-def _line(data: bytes | bytearray, start: int, end: int) -> Line:
+def _line(data: bytes, start: int, end: int) -> Line:
     line = Line()
     line.starts, line.ends, others, _ = submessages(data, start, end, 4)
     display = ""
@@ -110,7 +110,7 @@ def _line(data: bytes | bytearray, start: int, end: int) -> Line:
     return line
 
 
-def _entry(data: bytes | bytearray, start: int, end: int) -> tuple[int, Span]:
+def _entry(data: bytes, start: int, end: int) -> tuple[int, Span]:
     """(key, span of the value) of one entry of a map field."""
     key, span = 0, (start, start)
     for number, wire, a, b in fields(data, start, end):
@@ -121,12 +121,12 @@ def _entry(data: bytes | bytearray, start: int, end: int) -> tuple[int, Span]:
     return _signed(key), span
 
 
-def _stat_name(data: bytes | bytearray, start: int, end: int, names: dict[int, str]) -> None:
+def _stat_name(data: bytes, start: int, end: int, names: dict[int, str]) -> None:
     key, (a, b) = _entry(data, start, end)
     names[key] = next((_text(data, x, y) for number, wire, x, y in fields(data, a, b) if number == 2 and wire == BYTES), "")
 
 
-def _meta(data: bytes | bytearray, start: int, end: int, plane: Plane) -> None:
+def _meta(data: bytes, start: int, end: int, plane: Plane) -> None:
     key, (a, b) = _entry(data, start, end)
     meta = Meta()
     for number, wire, x, y in fields(data, a, b):
@@ -142,7 +142,7 @@ def _meta(data: bytes | bytearray, start: int, end: int, plane: Plane) -> None:
     plane.events[key] = meta
 
 
-def stat_value(data: bytes | bytearray, start: int, end: int, names: dict[int, str]) -> tuple[str, Value]:
+def stat_value(data: bytes, start: int, end: int, names: dict[int, str]) -> tuple[str, Value]:
     """(name, value) of one XStat; references are resolved, bytes are left out (None)."""
     key, value = 0, None
     for number, wire, a, b in fields(data, start, end):
@@ -153,7 +153,7 @@ def stat_value(data: bytes | bytearray, start: int, end: int, names: dict[int, s
     return names.get(key, ""), value
 
 
-def _value(data: bytes | bytearray, number: int, wire: int, a: int, b: int, names: dict[int, str]) -> Value:
+def _value(data: bytes, number: int, wire: int, a: int, b: int, names: dict[int, str]) -> Value:
     if number == 5 and wire == BYTES:
         return _text(data, a, b)
     if number == 2:
@@ -167,5 +167,5 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _text(data: bytes | bytearray, start: int, end: int) -> str:
-    return bytes(data[start:end]).decode("utf-8", "replace")
+def _text(data: bytes, start: int, end: int) -> str:
+    return data[start:end].decode("utf-8", "replace")

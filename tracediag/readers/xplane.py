@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tracediag.columns import Health, Raw
 from tracediag.errors import BrokenTraceError
 from tracediag.readers._wire import PAD, WireError, fields, varint
@@ -45,12 +43,8 @@ def _first(data: bytes, start: int, end: int, count: int) -> list[tuple[int, int
 
 def read(source: Source) -> Raw:
     """Columns of one xplane.pb. Raises BrokenTraceError when nothing whole is left of it, InputError on read errors."""
-    data = bytearray()
-    for block in source.blocks():
-        data += block
-    size = len(data)
-    data += bytes(PAD)
-    view = np.frombuffer(data, np.uint8)
+    data = b"".join([*source.blocks(), bytes(PAD)])
+    size = len(data) - PAD
     columns = XplaneColumns()
     environment: dict[str, Any] = {}
     whole = not source.truncated
@@ -58,7 +52,7 @@ def read(source: Source) -> Raw:
         for plane in planes(data, size):
             whole &= plane.whole
             _environment(plane, environment)
-            columns.add(plane, view)
+            columns.add(plane, data)
     except WireError:
         whole = False
     if not whole and not columns.rows:
