@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracediag.columns import Coded, IntArray, code_strings
+from tracediag.distinct import combinations
 from tracediag.nesting import inherit
 
 if TYPE_CHECKING:
@@ -122,10 +123,13 @@ def recorded_sources(events: Events, run: dict[str, Any] | None, parent: IntArra
     names, shapes = events.coded["name"], events.coded["in_shapes"]
     wanted = {name for name, _, _, _ in rows}
     candidates = np.flatnonzero(names.isin(wanted) & (events.coded["device"].codes < 0))
-    lines: list[str | None] = [None] * len(events)
+    combos, index = combinations(names.codes[candidates], shapes.codes[candidates], rank_in_step[candidates])
     shape_of = (*shapes.values, None)
-    for row in candidates.tolist():
-        name, shape = names.values[names.codes[row]], shape_of[shapes.codes[row]]
-        lines[row] = exact.get((name, shape, int(rank_in_step[row]))) or exact.get((name, shape, -1))
+    lines: list[str | None] = []
+    for code, shape, ordinal in combos.tolist():
+        op = names.values[code], shape_of[shape]
+        lines.append(exact.get((*op, ordinal)) or exact.get((*op, -1)))
     table = code_strings(lines)
-    return Coded(inherit(parent, table.codes.astype(np.int64)).astype(np.int32), table.values)
+    own = np.full(len(events), -1, np.int64)
+    own[candidates] = table.codes[index]
+    return Coded(inherit(parent, own).astype(np.int32), table.values)
