@@ -247,3 +247,12 @@ def test_colours_are_for_terminals_that_want_them(trace_file, setting, coloured)
     assert child.returncode == 0
     assert b"3 steps" in told
     assert (b"\x1b[" in told) is coloured
+
+
+def test_shell_completion_knows_commands_and_options():
+    for words, place, wanted in (("tracediag exp", "1", "explain"), ("tracediag profile --war", "2", "--warmup")):
+        shell = {**os.environ, "_TRACEDIAG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
+        done = subprocess.run(
+            [sys.executable, "-c", "from tracediag.cli import main; raise SystemExit(main())"], env=shell, capture_output=True, text=True
+        )
+        assert wanted in done.stdout.split()
