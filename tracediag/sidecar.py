@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["graph_columns", "python_sources", "recorded_sources"]
 
 _PREFIX = re.compile(r"^(?:StatefulPartitionedCall(?:_\d+)?/|PartitionedCall(?:_\d+)?/|cluster_\d+/)+")
+_CALLED = re.compile(r"__inference_\w+?_\d+(?!\w)")
 _NODE_COLUMNS = ("in_shapes", "in_dtypes", "out_shapes", "out_dtypes", "source")
 _FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): ")
 _LIBRARY = re.compile(
@@ -27,38 +28,74 @@ _LIBRARY = re.compile(
 )
 
 
-def _nodes(run: dict[str, Any]) -> dict[str, tuple[str | None, ...]]:
-    """node name -> (in_shapes, in_dtypes, out_shapes, out_dtypes, source); a name in several graphs keeps what they agree on."""
+Facts = tuple[str | None, ...]
+
+
+def _graphs(run: dict[str, Any]) -> dict[str, dict[str, Facts]]:
+    """graph name -> node name -> (in_shapes, in_dtypes, out_shapes, out_dtypes, source)."""
     graphs = run.get("graphs") or {}
     strings = graphs.get("strings") or []
-    nodes: dict[str, tuple[str | None, ...]] = {}
-    for name, graph in graphs.items():
-        if name == "strings":
-            continue
-        for node in graph.get("nodes", ()):
-            facts = tuple(strings[i] if i is not None and 0 <= i < len(strings) else None for i in node[2:7])
-            known = nodes.get(node[0])
-            nodes[node[0]] = facts if known is None else tuple(a if a == b else None for a, b in zip(known, facts, strict=True))
+    return {
+        name: {node[0]: tuple(strings[i] if i is not None and 0 <= i < len(strings) else None for i in node[2:7]) for node in graph["nodes"]}
+        for name, graph in graphs.items()
+        if name != "strings" and graph.get("nodes")
+    }
+
+
+def _agreed(graphs: dict[str, dict[str, Facts]]) -> dict[str, Facts]:
+    """Nodes of all graphs together; a name in several graphs keeps what they agree on."""
+    nodes: dict[str, Facts] = {}
+    for graph in graphs.values():
+        for name, facts in graph.items():
+            known = nodes.get(name)
+            nodes[name] = facts if known is None else tuple(a if a == b else None for a, b in zip(known, facts, strict=True))
     return nodes
 
 
-def _lookup(nodes: dict[str, tuple[str | None, ...]], label: str) -> tuple[str | None, ...] | None:
+def _lookup(nodes: dict[str, Facts], label: str) -> Facts | None:
     """A node by its executed name: without call prefixes, then without what the graph optimizer put behind it."""
     bare = _PREFIX.sub("", label)
     return nodes.get(label) or nodes.get(bare) or nodes.get(bare.rsplit("/inputs_", 1)[0])
 
 
+def _called(events: Events, names: list[str]) -> IntArray:
+    """Index into `names` of the graph whose call began last before each event, -1 before the first call; shape (n,)."""
+    known = {name: i for i, name in enumerate(names)}
+    found = [_CALLED.search(value) for value in events.coded["name"].values]
+    table = np.asarray([known.get(match[0], -1) if match else -1 for match in found] + [-1], np.int64)
+    graph = table[events.coded["name"].codes]
+    calls = np.flatnonzero(graph >= 0)
+    if len(calls) == 0:
+        return np.full(len(events), -1, np.int64)
+    calls = calls[np.argsort(events.start[calls], kind="stable")]
+    at = np.searchsorted(events.start[calls], events.start, "right") - 1
+    return np.where(at >= 0, graph[calls[np.maximum(at, 0)]], -1)
+
+
 def graph_columns(events: Events, run: dict[str, Any] | None) -> dict[str, Coded]:
-    """Columns of TensorFlow ops from the graphs of run.json, joined by node name; empty dict where there are none."""
-    nodes = _nodes(run) if run else {}
+    """Columns of TensorFlow ops from the graphs of run.json, joined by node name; empty dict where there are none.
+
+    A function that was traced for several shapes has one graph for each: the one called last before the op counts.
+    """
+    graphs = _graphs(run) if run else {}
     label = events.coded["label"]
-    if not nodes or not label.values:
+    if not graphs or not label.values:
         return {}
-    found = [_lookup(nodes, value) for value in label.values]
+    names = list(graphs)
+    labelled = np.flatnonzero(label.codes >= 0)
+    pairs = np.stack([_called(events, names)[labelled], label.codes[labelled]], axis=1)
+    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
+    agreed = _agreed(graphs)
+    found = [
+        (_lookup(graphs[names[graph]], label.values[node]) if graph >= 0 else None) or _lookup(agreed, label.values[node])
+        for graph, node in distinct.tolist()
+    ]
     result = {}
     for i, column in enumerate(_NODE_COLUMNS):
         table = code_strings([facts[i] if facts else None for facts in found])
-        spread = Coded(np.append(table.codes, np.int32(-1))[label.codes], table.values)
+        codes = np.full(len(events), -1, np.int32)
+        codes[labelled] = table.codes[index.reshape(-1)]
+        spread = Coded(codes, table.values)
         result[column] = fill(events.coded[column], spread) if column in events.coded else spread
     return result
 
