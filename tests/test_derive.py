@@ -294,3 +294,16 @@ def test_a_trace_of_nothing_is_whole(given):
     assert len(trace.gaps) == len(trace.steps) * bool(given.get("steps"))
     assert trace.health
     assert len(trace.sql("SELECT * FROM ops")) == len(trace)
+
+
+def test_a_trace_too_long_to_pack_keeps_its_owners():
+    """Times near the end of int64, as broken files have them."""
+    late = 2**61
+    rows = [op("aten::idle", 0, 10, lane=f"thread {n}") for n in range(9)]
+    rows += [op("aten::mm", late, 300, lane="main"), call(late + 100, 50, lane="main"), kernel("a", late + 160, 40, launch=10)]
+    trace = Trace.from_rows({"ops": rows, "steps": [{"step": 0, "start_ns": late, "end_ns": late + 200}]})
+    found = zip(column(trace.gaps, "owner"), column(trace.gaps, "op_id"), strict=True)
+    assert list(found) == [("op", 9), ("launch", 10), ("queue", 10)]
+    far = [op("train", n * 2**58, 100, role="annotation", step_num=n, lane="a") for n in range(30)]
+    again = [op("train", n * 2**58 + 10, 10, role="annotation", step_num=n, lane="b") for n in range(30)]
+    assert len(Trace.from_rows({"ops": far + again}).steps) == 30

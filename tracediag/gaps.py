@@ -70,18 +70,18 @@ class HostRows:
         self.events, self.parent = events, parent
         self.host = events.coded["device"].codes < 0
         rows = np.flatnonzero(self.host & ~events.role_is("overhead"))
-        order = rows[lineage_order(events.lane.codes[rows].astype(np.int64), events.start[rows], events.end[rows])]
-        self.order = order
-        self.base = int(events.start.min(initial=0))
-        self.stride = int(events.end.max(initial=1)) - self.base + 1
-        self.keys = events.lane.codes[order].astype(np.int64) * self.stride + (events.start[order] - self.base)
+        self.order = rows[lineage_order(events.lane.codes[rows].astype(np.int64), events.start[rows], events.end[rows])]
+        self.lanes, self.starts = events.lane.codes[self.order], events.start[self.order]
 
     def innermost(self, lane: npt.NDArray[np.int32], time: IntArray) -> IntArray:
         """Row of the innermost host event on `lane[i]` that covers `time[i]`, -1 where none does."""
-        key = lane.astype(np.int64) * self.stride + (time - self.base)
-        at = np.searchsorted(self.keys, key, "right") - 1
-        row = np.where(at >= 0, self.order[np.maximum(at, 0)], -1)
-        row = np.where((row >= 0) & (self.events.lane.codes[np.maximum(row, 0)] == lane), row, -1)
+        row = np.full(len(time), -1, np.int64)
+        for code in distinct(lane):
+            low, high = np.searchsorted(self.lanes, [code, code + 1])
+            mine = np.flatnonzero(lane == code)
+            at = np.searchsorted(self.starts[low:high], time[mine], "right") - 1
+            begun = at >= 0
+            row[mine[begun]] = self.order[low + at[begun]]
         while True:
             over = np.flatnonzero((row >= 0) & (self.events.end[np.maximum(row, 0)] <= time))
             if len(over) == 0:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from tracediag.columns import IntArray
 
-__all__ = ["inherit", "lineage_order", "parents", "self_times"]
+__all__ = ["inherit", "lineage_order", "parents", "running_max", "self_times"]
 
 
 def lineage_order(lane: npt.NDArray[np.int64], start: IntArray, end: IntArray) -> IntArray:
@@ -67,14 +67,14 @@ def self_times(parent: IntArray, start: IntArray, end: IntArray) -> IntArray:
     rank = np.cumsum(first) - 1
     base = int(start.min())
     stride = int(end.max()) - base + 1
-    reach = _running_max(rank, end[order] - base, stride) + base
+    reach = running_max(rank, end[order] - base, stride) + base
     before = np.where(first, start[order], np.append(base, reach[:-1]))
     covered = np.maximum(end[order] - np.maximum(start[order], before), 0)
     np.subtract.at(own, group, covered)
     return own
 
 
-def _running_max(group: IntArray, value: IntArray, stride: int) -> IntArray:
+def running_max(group: IntArray, value: IntArray, stride: int) -> IntArray:
     """Running maximum within each group (groups numbered 0.. in order); values lie in [0, stride)."""
     if len(group) and int(group[-1] + 1) * stride < 2**62:
         return np.maximum.accumulate(value + group * stride) - group * stride

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tracediag.distinct import combinations, distinct
 from tracediag.intervals import locate
 from tracediag.kinds import DEVICE_ROLES
+from tracediag.nesting import running_max
 
 if TYPE_CHECKING:
     from tracediag.assemble import Events
@@ -88,8 +89,8 @@ def _starts_anew(number: IntArray, start: IntArray, end: IntArray) -> npt.NDArra
     """Marks, sorted by number and start, that lie behind all earlier marks of their number."""
     change = np.append(True, number[1:] != number[:-1])
     group = np.cumsum(change) - 1
-    low, stride = int(start.min()), int(end.max() - start.min()) + 1
-    reach = np.maximum.accumulate(end - low + group * stride) - group * stride + low
+    low = int(start.min())
+    reach = running_max(group, end - low, int(end.max()) - low + 1) + low
     return np.asarray(change | np.append(False, start[1:] >= reach[:-1]))
 
 
