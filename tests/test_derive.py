@@ -250,6 +250,20 @@ def test_nodes_of_one_name_keep_what_their_graphs_agree_on():
     assert column(frame, "source") == ["t.py:1"]
 
 
+def test_a_function_traced_for_several_shapes_has_the_shapes_of_the_graph_called_last():
+    strings = ["[[4]]", "[[8]]"]
+    graphs = {"strings": strings, **{f"__inference_step_{n}": {"nodes": [["m", "MatMul", n, None, n, None, None]]} for n in (0, 1)}}
+    rows = [
+        op("MatMul", 0, 10, label="m"),
+        op("__inference_step_1", 100, 50, role="function"),
+        op("MatMul", 110, 10, label="StatefulPartitionedCall/m"),
+        op("__inference_step_0", 200, 50, role="function"),
+        op("MatMul", 210, 10, label="StatefulPartitionedCall/m"),
+    ]
+    frame = Trace.from_rows({"ops": rows, "framework": "tensorflow", "run": {"graphs": graphs}}).ops
+    assert [column(frame, "in_shapes")[row] for row in (0, 2, 4)] == [None, "[[8]]", "[[4]]"]
+
+
 def test_facts_of_the_run_become_rows():
     run = {
         "step_series": {"wall_ns": [5, 6], "profiled": [0, 1], "batch": [0, None], "compiles": None},

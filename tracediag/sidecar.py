@@ -35,8 +35,12 @@ def _graphs(run: dict[str, Any]) -> dict[str, dict[str, Facts]]:
     """graph name -> node name -> (in_shapes, in_dtypes, out_shapes, out_dtypes, source)."""
     graphs = run.get("graphs") or {}
     strings = graphs.get("strings") or []
+
+    def text(code: int | None) -> str | None:
+        return strings[code] if code is not None and 0 <= code < len(strings) else None
+
     return {
-        name: {node[0]: tuple(strings[i] if i is not None and 0 <= i < len(strings) else None for i in node[2:7]) for node in graph["nodes"]}
+        name: {node[0]: tuple(map(text, node[2:7])) for node in graph["nodes"]}
         for name, graph in graphs.items()
         if name != "strings" and graph.get("nodes")
     }
@@ -69,7 +73,7 @@ def _called(events: Events, names: list[str]) -> IntArray:
         return np.full(len(events), -1, np.int64)
     calls = calls[np.argsort(events.start[calls], kind="stable")]
     at = np.searchsorted(events.start[calls], events.start, "right") - 1
-    return np.where(at >= 0, graph[calls[np.maximum(at, 0)]], -1)
+    return np.asarray(np.where(at >= 0, graph[calls[np.maximum(at, 0)]], -1))
 
 
 def graph_columns(events: Events, run: dict[str, Any] | None) -> dict[str, Coded]:
@@ -83,18 +87,17 @@ def graph_columns(events: Events, run: dict[str, Any] | None) -> dict[str, Coded
         return {}
     names = list(graphs)
     labelled = np.flatnonzero(label.codes >= 0)
-    pairs = np.stack([_called(events, names)[labelled], label.codes[labelled]], axis=1)
-    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
+    pairs, index = combinations(_called(events, names)[labelled], label.codes[labelled])
     agreed = _agreed(graphs)
     found = [
         (_lookup(graphs[names[graph]], label.values[node]) if graph >= 0 else None) or _lookup(agreed, label.values[node])
-        for graph, node in distinct.tolist()
+        for graph, node in pairs.tolist()
     ]
     result = {}
     for i, column in enumerate(_NODE_COLUMNS):
         table = code_strings([facts[i] if facts else None for facts in found])
         codes = np.full(len(events), -1, np.int32)
-        codes[labelled] = table.codes[index.reshape(-1)]
+        codes[labelled] = table.codes[index]
         spread = Coded(codes, table.values)
         result[column] = fill(events.coded[column], spread) if column in events.coded else spread
     return result
