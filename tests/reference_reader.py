@@ -77,7 +77,7 @@ def _kineto_row(event: dict[str, Any], base: int) -> dict[str, Any] | None:
     role = _kineto_role(cat, name)
     row = {"role": role, "name": name, "start_ns": start + (base if start < 10**18 else 0), "dur_ns": dur}
     step = re.fullmatch(r"ProfilerStep#(\d+)", name)
-    row["step_num"] = int(step.group(1)) if step else None
+    row["step_num"] = int(step.group(1)) if step and role == "annotation" else None
     row["lane"] = f"{event.get('pid', '')}/{event.get('tid', '')}"
     row["external"] = None if role in ("python", "overhead") else _positive(args.get("External id", args.get("external id")))
     if role == "runtime":

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,23 @@ def test_a_folder_of_other_files_names_the_first(tmp_path):
     write(tmp_path / "a.json", b'{"a": 1}')
     with pytest.raises(NotATraceError, match=r"a\.json: JSON without traceEvents"):
         read_all([str(tmp_path)])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_damage_anywhere_gives_rows_or_one_of_our_errors(tmp_path, form):
+    suffix, data, _ = FORMATS[form]
+    rng = random.Random(7)
+    damaged = [data[: rng.randrange(len(data))] for _ in range(60)]
+    for _ in range(60):
+        broken = bytearray(data)
+        for _ in range(rng.randrange(1, 4)):
+            broken[rng.randrange(len(data))] = rng.randrange(256)
+        damaged.append(bytes(broken))
+    for number, text in enumerate(damaged):
+        try:
+            (raw,), _, _ = read_all([write(tmp_path / f"{number}{suffix}", text)])
+        except InputError as error:
+            assert "\n" not in str(error)
+        else:
+            assert len(raw) <= raw.events
+            assert (raw.dur_ns >= 0).all()

@@ -56,21 +56,34 @@ class EventStream(Generic[T]):
     def _head(self, blocks: Iterator[bytes]) -> bytes:
         """Skip to the first event; returns the rest of what was read."""
         buffer = b""
+        enough = 0
         for block in blocks:
             buffer += block
-            text = buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
-            if text.startswith(b"["):
-                self.bare = self.found = True
-                return text[1:]
-            start = _find_array(text)
-            if start is not None:
-                self.found = True
-                self._keys_of(text[: start[0]].rstrip().rstrip(b",") + b"}")
-                return text[start[1] :]
+            if len(buffer) < enough:
+                continue
+            enough = 2 * len(buffer)  # a long head is looked through at doubling sizes, not once a block
+            rest = self._first_event(buffer)
+            if rest is not None:
+                return rest
             if len(buffer) > MAX_HEAD:
                 raise InputError("no traceEvents within the first 256 MiB")
-        self._keys_of(buffer)
-        return b""
+        rest = self._first_event(buffer)
+        if rest is None:
+            self._keys_of(buffer)
+        return rest or b""
+
+    def _first_event(self, buffer: bytes) -> bytes | None:
+        """What follows the opening of the list of events, None when it was not met."""
+        text = buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if text.startswith(b"["):
+            self.bare = self.found = True
+            return text[1:]
+        start = _find_array(text)
+        if start is None:
+            return None
+        self.found = True
+        self._keys_of(text[: start[0]].rstrip().rstrip(b",") + b"}")
+        return text[start[1] :]
 
     def _events(self, buffer: bytes, blocks: Iterator[bytes]) -> Generator[list[T], None, bytes]:
         """Yield batches until the array ends; returns the bytes behind it."""

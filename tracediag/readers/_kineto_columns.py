@@ -121,20 +121,20 @@ class KinetoColumns:
         base = facts.get("base_time_ns", 0)
         shift = base if 0 < base < _LIMIT and start.max(initial=0) < _ABSOLUTE else 0
         name = self._name.coded(keep)
-        roles = np.concatenate(self._roles)[keep] if self._roles else np.zeros(0, np.int8)
+        roles = final_roles(np.concatenate(self._roles)[keep] if self._roles else np.zeros(0, np.int8), name)
         return Raw(
             format=form,
             framework="torch",
             events=self.events,
             rank=rank,
             name=name,
-            role=Coded(final_roles(roles, name), ROLES),
+            role=Coded(roles, ROLES),
             label=Coded(np.full(len(start), -1, np.int32), ()),
             device=self._device.coded(keep),
             lane=self._lane.coded(keep),
             start_ns=start + shift,
             dur_ns=joined_ints(self._durs)[keep],
-            step_num=_step_numbers(name),
+            step_num=_step_numbers(name, roles == ROLES.index("annotation")),
             detail=self._detail.coded(keep),
             memory=self.memory.columns(shift),
             facts=facts,
@@ -165,8 +165,8 @@ def _device(number: Any) -> str | None:
     return f"cuda:{number}" if isinstance(number, int) or str(number).isdigit() else str(number) or None
 
 
-def _step_numbers(name: Coded) -> Ints:
+def _step_numbers(name: Coded, annotation: npt.NDArray[np.bool_]) -> Ints:
     found = [_STEP.match(value) for value in name.values]
     numbers = np.array([int(m.group(1)) if m and len(m.group(1)) < 19 else 0 for m in found] + [0], np.int64)
-    valid = name.where([m is not None for m in found])
+    valid = annotation & name.where([m is not None for m in found])
     return Ints(np.where(valid, numbers[name.codes], 0), valid)
