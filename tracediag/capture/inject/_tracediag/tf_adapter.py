@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WATCH: Watch | None = None
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+EVERY = 8  # steps between two looks at the resident memory
 DENSIFIED = "Converting sparse IndexedSlices"
 
 
@@ -40,6 +41,8 @@ class TensorFlowAdapter:
         self._primed = False
         self._idle_kept = False
         self._statm = _open_statm()
+        self._resident: int | None = None
+        self._samples = 0
         self._counted: dict[int, int] = {}
         self._calls = 0
         self._own_is_on = yield_to_own(tensorflow, self._own_profiler)
@@ -130,10 +133,13 @@ class TensorFlowAdapter:
         return values
 
     def _allocated(self) -> int | None:
-        """Bytes in use: on the first GPU when there is one, else resident in the process."""
+        """Bytes in use: on the first GPU when there is one, else resident in the process (looked at now and then)."""
         if self._gpu is not None:
             return int(self.tensorflow.config.experimental.get_memory_info(self._gpu)["current"])
-        return None if self._statm < 0 else int(os.pread(self._statm, 64, 0).split()[1]) * PAGE
+        if self._statm >= 0 and self._samples % EVERY == 0:
+            self._resident = int(os.pread(self._statm, 64, 0).split()[1]) * PAGE
+        self._samples += 1
+        return self._resident
 
     @guard.quiet
     def _prime(self) -> None:
