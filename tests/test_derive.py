@@ -321,3 +321,41 @@ def test_a_trace_too_long_to_pack_keeps_its_owners():
     far = [op("train", n * 2**58, 100, role="annotation", step_num=n, lane="a") for n in range(30)]
     again = [op("train", n * 2**58 + 10, 10, role="annotation", step_num=n, lane="b") for n in range(30)]
     assert len(Trace.from_rows({"ops": far + again}).steps) == 30
+
+
+def two_windows(rows, pause=60 * 10**9):
+    """One rank recorded twice: the same rows, and again after a pause in which nothing was recorded."""
+    from tracediag.rowtrace import _expand, _raw
+
+    raw = _raw(_expand(rows), "torch", None)
+    raw = replace(raw, start_ns=raw.start_ns + 10**18)
+    return build_trace([raw, replace(raw, start_ns=raw.start_ns + pause)])
+
+
+def test_no_step_spans_the_pause_between_two_windows():
+    rows = [op("Optimizer.step#SGD.step", n * 100 + 50, 10, role="annotation") for n in range(4)]
+    trace = two_windows([op("aten::mm", 0, 20), *rows])
+    assert set(trace.steps["found_by"]) == {"optimizer"}
+    assert column(trace.steps, "dur_ns") == [100] * 6
+
+
+def test_the_pause_between_two_windows_is_no_idle_time():
+    rows = [op("aten::mm", 0, 100), call(10, 10), kernel("k", 30, 50, launch=1)]
+    rows[2]["launch"] = None
+    trace = two_windows(rows)
+    assert column(trace.steps, "dur_ns") == [100, 100]
+    assert trace.device_stats()["busy_share"] == 0.5
+    marks = [op("ProfilerStep#0", 0, 100, role="annotation", lane="steps", step_num=0)]
+    marked = two_windows([*rows, *marks])
+    assert marked.device_stats()["busy_share"] == 0.5
+    assert marked.device_stats()["window_ms"] == 0.0002
+
+
+def test_files_given_in_any_order_have_their_steps_in_order_of_time():
+    from tracediag.rowtrace import _expand, _raw
+
+    raw = _raw(_expand([op("aten::mm", 0, 50), op("s", 0, 100, role="annotation", lane="steps", step_num=3)]), "torch", None)
+    late = replace(raw, start_ns=raw.start_ns + 1000)
+    trace = build_trace([late, raw])
+    assert column(trace.steps, "start_ns") == [0, 1000]
+    assert trace.step_row.tolist() == [1, 1, 0, 0]

@@ -9,7 +9,7 @@ import numpy as np
 from tracediag.breakdown import ORDER, Split, host_layers, split_window
 from tracediag.columns import Coded, Ints
 from tracediag.distinct import distinct
-from tracediag.intervals import Spans, clip, merge, overlap, total
+from tracediag.intervals import Spans, intersect, merge, overlap, total
 from tracediag.kinds import PHASES
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _median(values: Any) -> float | None:
 def device_stats(trace: Trace) -> dict[str, Any] | None:
     """Kernels, busy time and busy share of a device, clipped to the window; None without device work.
 
-    Window: first to last step marker of each rank, else first operator to last operator or device event. With several devices all
+    Window of each recording: first to last step marker, else first operator to last operator or device event. With several devices all
     numbers are means over those that ran kernels, and `devices` says how many.
     """
     if not trace.has_device:
@@ -68,9 +68,9 @@ def device_stats(trace: Trace) -> dict[str, Any] | None:
     busy, window = [], []
     used = np.flatnonzero(kernels) if kernels.any() else np.arange(len(trace.device_names))
     for key in used.tolist():
-        start, end = _window(trace, trace.device_names[key][0])
-        busy.append(total(clip(trace.busy(key), start, end)))
-        window.append(end - start)
+        recorded = _window(trace, trace.device_names[key][0])
+        busy.append(total(intersect(trace.busy(key), recorded)))
+        window.append(total(recorded))
     return {
         "devices": len(used),
         "kernels": round(float(np.mean(kernels[used]))),
@@ -80,12 +80,17 @@ def device_stats(trace: Trace) -> dict[str, Any] | None:
     }
 
 
-def _window(trace: Trace, rank: int) -> tuple[int, int]:
-    """First to last step marker of a rank, else the whole time in which anything of it was recorded."""
-    marked = trace.step_table.found_by == "marker" and bool((trace.step_table.rank == rank).any())
-    bounds = trace.step_table if marked else trace.window_table
-    mine = bounds.rank == rank
-    return int(bounds.start[mine].min()), int(bounds.end[mine].max())
+def _window(trace: Trace, rank: int) -> Spans:
+    """Of each recording of a rank the time from its first to its last step marker, else all of it; merged."""
+    steps, windows = trace.step_table, trace.window_table
+    mine = windows.rank == rank
+    bounds = []
+    for start, end in zip(windows.start[mine].tolist(), windows.end[mine].tolist(), strict=True):
+        inside = (steps.rank == rank) & (steps.start < end) & (steps.end > start)
+        if steps.found_by == "marker" and inside.any():
+            start, end = int(steps.start[inside].min()), int(steps.end[inside].max())
+        bounds.append((start, end))
+    return merge(np.asarray([start for start, _ in bounds], np.int64), np.asarray([end for _, end in bounds], np.int64))
 
 
 def step_columns(trace: Trace) -> dict[str, Cells]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracediag.distinct import combinations, distinct
-from tracediag.intervals import locate
+from tracediag.intervals import locate, merge
 from tracediag.kinds import DEVICE_ROLES
 from tracediag.nesting import running_max
 
@@ -27,7 +27,7 @@ LEAST = 3  # repeats that make a pattern a step
 class Steps:
     """Steps in order of rank and time, m rows. number: the marker's own number, else counted from 0. found_by: how all were found.
 
-    window: True when there is no step and the single row a rank is the whole recorded time.
+    window: True when there is no step and the rows are the recorded time: one a rank, or one for each of its recordings.
     """
 
     number: IntArray
@@ -50,15 +50,23 @@ def _ranks(events: Events) -> IntArray:
 
 
 def find_steps(events: Events) -> Steps:
-    """Steps of every rank by the best evidence that any of them has. Each rank keeps its own boundaries."""
-    ranks = _ranks(events)
+    """Steps of every rank by the best evidence that any of them has; none reaches from one recording (file) into the next."""
+    recordings, index = combinations(_ranks(events), events.file)
     for found_by, finder in (("marker", _markers), ("optimizer", _optimizer_ends), ("function", _function_calls)):
-        parts = [finder(events, ranks == rank, int(rank)) for rank in distinct(ranks)]
+        parts = [finder(events, index == i, rank) for i, (rank, _) in enumerate(recordings.tolist())]
         parts = [part for part in parts if len(part)]
         if parts:
-            table = np.concatenate(parts)
-            return Steps(table[:, 0], table[:, 1], table[:, 2], table[:, 3], found_by)
+            return _in_order(np.concatenate(parts), found_by)
     return find_windows(events)
+
+
+def _in_order(table: IntArray, found_by: str) -> Steps:
+    """Steps of all files by rank and time; where files of one rank overlap, a step ends where the next begins."""
+    number, rank, start, end = table[np.lexsort((table[:, 2], table[:, 1]))].T
+    follows = np.append(rank[1:] == rank[:-1], False)
+    end = np.where(follows, np.minimum(end, np.append(start[1:], 0)), end)
+    solid = end > start
+    return Steps(number[solid], rank[solid], start[solid], end[solid], found_by)
 
 
 def _table(number: IntArray, rank: int, start: IntArray, end: IntArray) -> IntArray:
@@ -129,17 +137,23 @@ def _function_calls(events: Events, mine: npt.NDArray[np.bool_], rank: int) -> I
 
 
 def find_windows(events: Events) -> Steps:
-    """The whole recorded time of each rank: first operator to last operator or device event, one row a rank."""
-    ranks = _ranks(events)
+    """The recorded time of each rank: first operator to last operator or device event of each of its files, merged."""
+    recordings, index = combinations(_ranks(events), events.file)
     counted = events.role_is("op", "function", "annotation", "runtime", "framework", *DEVICE_ROLES)
     opening = events.role_is("op", "function", "framework")
     rows = []
-    for rank in distinct(ranks):
-        mine = (ranks == rank) & counted
+    for i, (rank, _) in enumerate(recordings.tolist()):
+        mine = (index == i) & counted
         first = mine & opening if (mine & opening).any() else mine
         if mine.any():
-            rows.append((0, int(rank), int(events.start[first].min()), int(events.end[mine].max())))
-    table = np.asarray(rows, dtype=np.int64).reshape(-1, 4)
+            rows.append((rank, int(events.start[first].min()), int(events.end[mine].max())))
+    found = np.asarray(rows, dtype=np.int64).reshape(-1, 3)
+    parts = []
+    for rank in distinct(found[:, 0]).tolist():
+        own = found[found[:, 0] == rank]
+        start, end = merge(own[:, 1], np.maximum(own[:, 2], own[:, 1] + 1))
+        parts.append(_table(np.arange(len(start)), rank, start, end))
+    table = np.concatenate(parts) if parts else np.zeros((0, 4), np.int64)
     return Steps(table[:, 0], table[:, 1], table[:, 2], table[:, 3], "window")
 
 
