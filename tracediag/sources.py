@@ -11,14 +11,16 @@ import io
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import fsspec
 
 from tracediag.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["HEAD", "MAX_BYTES", "MAX_RATIO", "Source", "open_sources"]
 

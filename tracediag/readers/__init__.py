@@ -6,14 +6,17 @@ A format is a module with `FORMAT`, `sniff(head) -> bool` and `read(source) -> R
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tracediag.columns import Raw
 from tracediag.errors import InputError, NotATraceError
 from tracediag.readers import kineto, xplane
 from tracediag.readers._unknown import describe
 from tracediag.sources import Source, open_sources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracediag.columns import Raw
 
 __all__ = ["READERS", "Reader", "read_all", "read_source"]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tracediag.columns import Coded, IntArray, Ints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
 __all__ = ["NONE", "Codes", "Dictionary", "Integers", "int64", "joined_ints", "nanoseconds", "positive", "texts"]
 

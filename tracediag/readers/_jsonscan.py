@@ -7,14 +7,16 @@ between two events of the array cannot be valid JSON. Where no guess holds, a st
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from tracediag.errors import InputError
 from tracediag.readers._jsonrepair import repair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
 __all__ = ["EventStream"]
 

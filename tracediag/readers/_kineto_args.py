@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tracediag.readers._coding import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "COLLECTIVE_KEYS",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -17,6 +16,9 @@ from tracediag.readers._kineto_args import Event, dtype_list, json_text
 from tracediag.readers._kineto_groups import Group, detail_text, device_group, lane_text, op_group, runtime_group
 from tracediag.readers._kineto_memory import MemoryRows
 from tracediag.readers._kineto_roles import MEMORY, METADATA, final_roles, role_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["KinetoColumns"]
 

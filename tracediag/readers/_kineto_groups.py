@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from tracediag.columns import IntArray
 from tracediag.readers._coding import NONE, int64, positive, texts
 from tracediag.readers._kineto_args import (
     COLLECTIVE_KEYS,
@@ -22,6 +20,11 @@ from tracediag.readers._kineto_args import (
     decode_args,
     pack_detail,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from tracediag.columns import IntArray
 
 __all__ = ["Group", "detail_text", "device_group", "lane_text", "op_group", "runtime_group"]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracediag.columns import Coded, IntArray, MemoryColumns
 from tracediag.readers._coding import NONE, Codes, Integers, int64, joined_ints, nanoseconds
 from tracediag.readers._kineto_args import Event, MemoryArgs, decode_args
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["MemoryRows"]
 

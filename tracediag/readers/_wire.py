@@ -5,13 +5,15 @@ Format: https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.columns import IntArray
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracediag.columns import IntArray
 
 Field = tuple[int, int, int, int]
 """(number, wire type, a, b) as `fields` gives them."""

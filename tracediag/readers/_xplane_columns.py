@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +16,12 @@ from tracediag.readers._xplane_events import Events, decode_events
 from tracediag.readers._xplane_memory import MemoryRows
 from tracediag.readers._xplane_names import copy_bytes, copy_details, input_dtypes, input_shapes, kernel_details, tf_op_parts
 from tracediag.readers._xplane_planes import device_row, place_of, used_lines
-from tracediag.readers._xplane_space import Plane
 from tracediag.readers._xplane_text import Int32Array, Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tracediag.readers._xplane_space import Plane
 
 __all__ = ["XplaneColumns"]
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tracediag.columns import ROLES, IntArray
 from tracediag.readers._coding import NONE, Codes
 from tracediag.readers._xplane_planes import Place, Used, named_event
 from tracediag.readers._xplane_space import Meta, Plane
-from tracediag.readers._xplane_text import Texts
+
+if TYPE_CHECKING:
+    from tracediag.readers._xplane_text import Texts
 
 __all__ = ["ROLE_CODE", "PlaneContext"]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.columns import IntArray
 from tracediag.readers._coding import Dictionary
 from tracediag.readers._wire import lockstep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tracediag.columns import IntArray
 
 __all__ = ["Events", "Stats", "decode_events"]
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tracediag.columns import IntArray, Ints, MemoryColumns
 from tracediag.readers._coding import NONE, Codes, Integers, joined_ints
-from tracediag.readers._xplane_events import Stats
 from tracediag.readers._xplane_names import tf_dtype
+
+if TYPE_CHECKING:
+    from tracediag.readers._xplane_events import Stats
 
 __all__ = ["MemoryRows"]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracediag.readers._xplane_names import Named, host_event
-from tracediag.readers._xplane_space import Line, Meta, Plane
+
+if TYPE_CHECKING:
+    from tracediag.readers._xplane_space import Line, Meta, Plane
 
 __all__ = ["Place", "Used", "device_row", "named_event", "place_of", "used_lines"]
 

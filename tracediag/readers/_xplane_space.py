@@ -9,10 +9,13 @@ XStat metadata_id 1, double 2, uint64 3, int64 4, str 5, bytes 6, ref 7.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tracediag.readers._wire import BYTES, WireError, fields, submessages, varint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Line", "Meta", "Plane", "planes", "stat_value"]
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.columns import IntArray
 from tracediag.readers._coding import NONE, Dictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tracediag.columns import IntArray
 
 __all__ = ["Int32Array", "Texts"]
 

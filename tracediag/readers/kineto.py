@@ -6,11 +6,10 @@ import gc
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tracediag.columns import Raw
 from tracediag.errors import BrokenTraceError, InputError, NotATraceError
 from tracediag.readers._jsonscan import EventStream
 from tracediag.readers._kineto_args import Event
@@ -18,6 +17,9 @@ from tracediag.readers._kineto_columns import KinetoColumns
 from tracediag.readers._kineto_facts import trace_facts, trace_health
 from tracediag.readers._unknown import foreign
 from tracediag.sources import HEAD, Source
+
+if TYPE_CHECKING:
+    from tracediag.columns import Raw
 
 __all__ = ["FORMAT", "read", "sniff"]
 

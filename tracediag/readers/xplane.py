@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracediag.columns import Health, Raw
 from tracediag.errors import BrokenTraceError
 from tracediag.readers._wire import PAD, WireError, fields, varint
 from tracediag.readers._xplane_columns import XplaneColumns
 from tracediag.readers._xplane_space import Plane, planes
-from tracediag.sources import Source
+
+if TYPE_CHECKING:
+    from tracediag.sources import Source
 
 __all__ = ["FORMAT", "read", "sniff"]
 
