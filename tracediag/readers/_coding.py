@@ -13,7 +13,7 @@ from tracediag.columns import Coded, IntArray, Ints
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-__all__ = ["NONE", "Codes", "Dictionary", "Integers", "int64", "joined_ints", "nanoseconds", "positive", "texts"]
+__all__ = ["NONE", "Codes", "Dictionary", "Integers", "int64", "joined_ints", "nanoseconds", "positive", "texts", "texts_if_any"]
 
 NONE = -(1 << 63)
 """Stands for "no value" inside a reader only; it never leaves in a column."""
@@ -116,6 +116,12 @@ def positive(values: IntArray, least: int = 1) -> IntArray:
 def texts(raws: Sequence[Any]) -> list[bytes]:
     """The bytes of raw JSON values (objects with the buffer protocol); much faster than `bytes` on each."""
     return _SEP.join(raws).split(_SEP) if raws else []
+
+
+def texts_if_any(raws: Sequence[Any]) -> list[bytes] | None:
+    """As `texts`; None when all are empty, which is found without making an object each."""
+    joined = _SEP.join(raws)
+    return joined.split(_SEP) if raws and len(joined) >= len(raws) else None
 
 
 def joined_ints(parts: list[IntArray]) -> IntArray:

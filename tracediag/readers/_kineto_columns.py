@@ -90,7 +90,11 @@ class KinetoColumns:
         self._lane.add(_lane_keys(rows, device, work), n)
         self._device.add_at((lane[1] for lane in work.lanes), device, n)
         for column, codes in self._strings.items():
-            codes.add_at(op.strings[column], ops, n)
+            given = op.strings[column]
+            if given is None:
+                codes.add_null(n)
+            else:
+                codes.add_at(given, ops, n)
         self._scatter(n, (ops, op), (calls, call), (device, work))
 
     def _scatter(self, n: int, *groups: tuple[npt.NDArray[Any], Group]) -> None:

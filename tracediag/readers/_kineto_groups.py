@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from tracediag.readers._coding import NONE, int64, positive, texts
+from tracediag.readers._coding import NONE, int64, positive, texts, texts_if_any
 from tracediag.readers._kineto_args import (
     COLLECTIVE_KEYS,
     DEVICE_DETAIL,
@@ -33,10 +33,10 @@ _RARE = (b'"Collective name"', b'"kernel_backend"')
 
 @dataclass
 class Group:
-    """Pieces of columns for m events: numbers by column, raw JSON by string column, keys of `detail`, keys of `lane`."""
+    """Pieces of columns for m events: numbers by column, raw JSON by string column (None: nothing), keys of `detail`, keys of `lane`."""
 
     numbers: dict[str, IntArray] = field(default_factory=dict)
-    strings: dict[str, list[bytes]] = field(default_factory=dict)
+    strings: dict[str, list[bytes] | None] = field(default_factory=dict)
     details: list[Hashable] = field(default_factory=list)
     lanes: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
@@ -44,7 +44,6 @@ class Group:
 def op_group(raws: Sequence[Any]) -> Group:
     """Host ops and annotations."""
     args = decode_args(OpArgs, raws)
-    new, old = texts([a.shapes for a in args]), texts([a.shapes_old for a in args])
     group = Group(
         {
             "external": positive(int64([a.external for a in args])),
@@ -52,17 +51,24 @@ def op_group(raws: Sequence[Any]) -> Group:
             "flops": int64([a.flops for a in args]),
         },
         {
-            "in_shapes": [a or b for a, b in zip(new, old, strict=True)] if any(old) else new,
-            "in_dtypes": texts([a.types for a in args]),
-            "in_strides": texts([a.strides for a in args]),
-            "in_values": texts([a.values for a in args]),
-            "out_shapes": texts([a.out_shapes for a in args]),
-            "out_dtypes": texts([a.out_types for a in args]),
+            "in_shapes": _newer(texts_if_any([a.shapes for a in args]), texts_if_any([a.shapes_old for a in args])),
+            "in_dtypes": texts_if_any([a.types for a in args]),
+            "in_strides": texts_if_any([a.strides for a in args]),
+            "in_values": texts_if_any([a.values for a in args]),
+            "out_shapes": texts_if_any([a.out_shapes for a in args]),
+            "out_dtypes": texts_if_any([a.out_types for a in args]),
         },
         [a.fwd_thread if a.fwd_thread != NONE else None for a in args],
     )
     _add_rare(group, raws)
     return group
+
+
+def _newer(new: list[bytes] | None, old: list[bytes] | None) -> list[bytes] | None:
+    """Texts under the key of today, or under the one of old versions where that is missing."""
+    if new is None or old is None:
+        return new or old
+    return [a or b for a, b in zip(new, old, strict=True)]
 
 
 def runtime_group(raws: Sequence[Any]) -> Group:
