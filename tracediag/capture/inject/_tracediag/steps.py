@@ -35,6 +35,7 @@ class Series:
         self.wall: list[int] = []
         self.profiled: list[int] = []
         self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        self._adders = [(name, column.append) for name, column in self.columns.items()]
         self.batch: list[int | None] = []
         self.batches: dict[str, int] = {}
         self.started = False
@@ -62,14 +63,20 @@ class Series:
     def append(self, end_ns: int, values: dict[str, Any], profiled: bool) -> int:
         """Close the open step; returns its wall time in ns."""
         wall = max(0, end_ns - self._start_ns)
-        values, self._carried = merge_samples(self._carried, values), {}
+        if self._carried:
+            values, self._carried = merge_samples(self._carried, values), {}
         self._starts.append(self._start_ns)
         self.wall.append(wall)
         self.profiled.append(int(profiled))
-        for name, column in self.columns.items():
-            column.append(values.get(name))
-        text = values.get("batch")
-        self.batch.append(None if text is None else self.batches.setdefault(text, len(self.batches)))
+        get = values.get
+        for name, add in self._adders:
+            add(get(name))
+        text = get("batch")
+        if text is None:
+            self.batch.append(None)
+        else:
+            index = self.batches.get(text)
+            self.batch.append(self.batches.setdefault(text, len(self.batches)) if index is None else index)
         return wall
 
     def restart(self, weaker: int) -> None:

@@ -22,6 +22,7 @@ from .torch_window import IdleWindow, Profiler
 
 SEARCH_STEPS = 4  # steps after which no further root modules are looked for
 FORWARD_SEARCH = 64
+EVERY = 8  # steps between two looks at the memory in use
 GRAD_STEPS = 3  # steps after which the gradients of parameters are looked at (and again when a window closes)
 
 
@@ -61,6 +62,7 @@ class TorchAdapter:
         self._eval_calls, self._eval_before = 0, [0, 0]
         self._steps = 0
         self._rss = _open_statm()
+        self._bytes: int | None = None
         self._pending: dict[str, Any] = {}
         self._late = False
         self._told_of_compiling = False
@@ -237,14 +239,14 @@ class TorchAdapter:
 
     def sample(self) -> dict[str, Any]:
         """Values at the end of a step: when it is told late, those taken when it was."""
-        values, self._pending = self._pending, {}
+        values = self._pending
         if not self._late:
-            values = merge_samples(values, self._measure())
-        self._late = False
+            values = merge_samples(values, self._measure()) if values else self._measure()
+        self._pending, self._late = {}, False
         self._steps += 1
-        self._eval_before = [self._eval_before[1], self._eval_calls]
+        self._eval_before[0], self._eval_before[1] = self._eval_before[1], self._eval_calls
         self._eval_calls = 0
-        if not self._searching():
+        if self.calls.searching and not self._searching():
             self.calls.search(False)
         if self._steps <= GRAD_STEPS:
             self._look_at_grads()
@@ -258,13 +260,14 @@ class TorchAdapter:
         return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": self._allocated()}
 
     def _allocated(self) -> int | None:
-        """Bytes in use: on the device when there is one, else resident in the process."""
-        if self.profiler.device() == "cuda":
-            stats = self.torch._C._cuda_memoryStats(self.torch.cuda.current_device())
-            return int(stats["allocated_bytes"]["all"]["current"])
-        if self._rss < 0:
-            return None
-        return int(os.pread(self._rss, 64, 0).split()[1]) * _PAGE
+        """Bytes in use, looked at every few steps: on the device when there is one, else resident in the process."""
+        if self._steps % EVERY == 0 or self._steps < EVERY:
+            if self.profiler.device() == "cuda":
+                stats = self.torch._C._cuda_memoryStats(self.torch.cuda.current_device())
+                self._bytes = int(stats["allocated_bytes"]["all"]["current"])
+            elif self._rss >= 0:
+                self._bytes = int(os.pread(self._rss, 64, 0).split()[1]) * _PAGE
+        return self._bytes
 
     @guard.quiet
     def _look_at_grads(self) -> None:

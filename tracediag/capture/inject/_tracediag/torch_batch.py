@@ -12,6 +12,12 @@ _texts: dict[tuple[tuple[int, ...], ...], str] = {}
 
 def shapes_text(value: Any) -> str | None:
     """'[[256,4],[256]]' for the tensors in nested lists, tuples and dicts; None when there are none."""
+    try:  # nearly always: some tensors, in shapes that were seen before
+        known = _texts.get(tuple([item.shape for item in value]))
+    except (AttributeError, TypeError):
+        known = None
+    if known is not None:
+        return known
     found: list[tuple[int, ...]] = []
     _collect(value, found, DEPTH)
     if not found:

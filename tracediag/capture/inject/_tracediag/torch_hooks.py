@@ -122,12 +122,12 @@ class ModuleCalls:
         self._running = False
         self._main = threading.get_ident()
         self._tracing: Callable[[], bool] = torch._C._is_tracing  # torch.jit.trace runs the module: it is to see the original only
-        self._searching = False
+        self.searching = False
         self._finder = self._make_finder()
 
     def search(self, on: bool) -> None:
         """Start or stop looking for further root modules."""
-        self._searching = on
+        self.searching = on
         self._arm(on)
 
     def _arm(self, on: bool) -> None:
@@ -148,7 +148,7 @@ class ModuleCalls:
                 self.patch(type(module))
                 return module(*args, **kwargs)
             finally:
-                if self._searching:
+                if self.searching:
                     self._arm(True)
 
         __call__._torchdynamo_inline = original  # type: ignore[attr-defined]
