@@ -63,3 +63,9 @@ def test_problems_of_the_file_and_of_the_capture_come_first_and_once():
     assert [item.id for item in trace.health] == ["truncated", "late-window", "no-steps"]
     assert trace.health[0].message == "cut"
     assert {item.level for item in trace.health} <= {"info", "warning", "error"}
+
+
+def test_events_without_a_length_overlap_nothing():
+    rows = [{"name": "wait", "place": "device", "start_ns": n * 20_000, "dur_ns": 9000} for n in range(20)]
+    rows += [{"name": "fusion", "place": "device", "start_ns": n * 20_000, "dur_ns": 0} for n in range(20)]
+    assert ids({"ops": rows, "steps": STEPS}) == ["device-without-launch"]

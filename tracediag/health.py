@@ -80,8 +80,8 @@ def _unlinked(trace: Trace) -> Iterator[Health]:
 
 
 def _stream_overlap(trace: Trace) -> Iterator[Health]:
-    """Work on one stream runs one after the other: overlaps mean corrupt times."""
-    work = np.flatnonzero(trace.device_mask)
+    """Work on one stream runs one after the other: overlaps mean corrupt times. What has no length overlaps nothing."""
+    work = np.flatnonzero(trace.device_mask & (trace.end > trace.start))
     if len(work) == 0:
         return
     lane = trace.strings("lane").codes[work]
