@@ -25,34 +25,30 @@ def map_lines(trace: Path) -> list[list[Any]]:
         events = json.loads(trace.read_bytes())["traceEvents"]
     except (ValueError, KeyError, TypeError):  # cut off while it was written: no lines
         return []
-    lanes: dict[Any, list[dict[str, Any]]] = defaultdict(list)
-    for event in events:
-        if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "user_annotation"):
-            lanes[event.get("tid")].append(event)
+    ranges = [event for event in events if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "user_annotation")]
     found: dict[tuple[str, str | None], dict[int, str]] = {}
-    for lane in lanes.values():
-        _walk(sorted(lane, key=lambda event: (float(event["ts"]), -float(event["dur"]))), found)
+    _walk(sorted(ranges, key=lambda event: (float(event["ts"]), -float(event["dur"]))), found)
     return [row for key, lines in found.items() for row in _rows(key, lines)][:MOST]
 
 
-def _walk(lane: list[dict[str, Any]], found: dict[tuple[str, str | None], dict[int, str]]) -> None:
-    """One thread's events by start: the innermost open line range is the line of an op."""
-    open_lines: list[tuple[float, str]] = []
+def _walk(ranges: list[dict[str, Any]], found: dict[tuple[str, str | None], dict[int, str]]) -> None:
+    """All threads' events by start: the innermost open line range of its thread is the line of an op."""
+    open_lines: dict[Any, list[tuple[float, str]]] = defaultdict(list)
     seen: dict[tuple[str, str | None], int] = defaultdict(int)
-    for event in lane:
-        start, name = float(event["ts"]), event["name"]
-        while open_lines and open_lines[-1][0] <= start:
-            open_lines.pop()
+    for event in ranges:
+        start, name, lane = float(event["ts"]), event["name"], open_lines[event.get("tid")]
+        while lane and lane[-1][0] <= start:
+            lane.pop()
         if name.startswith(PREFIX):
-            open_lines.append((start + float(event["dur"]), name[len(PREFIX) :]))
+            lane.append((start + float(event["dur"]), name[len(PREFIX) :]))
         elif name.startswith(STEP):
             seen.clear()
         else:
             shapes = (event.get("args") or {}).get("Input Dims")
             key = (name, None if shapes is None else json.dumps(shapes, separators=(",", ":")))
             ordinal, seen[key] = seen[key], seen[key] + 1
-            if open_lines:
-                found.setdefault(key, {}).setdefault(ordinal, open_lines[-1][1])
+            if lane:
+                found.setdefault(key, {}).setdefault(ordinal, lane[-1][1])
 
 
 def _rows(key: tuple[str, str | None], lines: dict[int, str]) -> list[list[Any]]:
