@@ -15,7 +15,7 @@ def spans(*pairs):
 
 def layers(window, *rows):
     start, end = (np.asarray([row[i] for row in rows], np.int64) for i in (0, 1))
-    return host_layers(start, end, np.asarray([row[2] for row in rows], object), window)
+    return host_layers(start, end, np.asarray([ORDER.index(row[2]) for row in rows], np.int64), window)
 
 
 def test_holes_between_events_of_one_phase_belong_to_it_and_the_rest_is_other():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from tracediag.intervals import Spans, exclusive, intersect, merge, subtract, total
 
@@ -28,13 +27,12 @@ class Split:
     idle: dict[str, int]
 
 
-def host_layers(start: IntArray, end: IntArray, phase: npt.NDArray[np.object_], window: Spans) -> list[Spans]:
+def host_layers(start: IntArray, end: IntArray, phase: IntArray, window: Spans) -> list[Spans]:
     """Disjoint host time by phase in ORDER; holes between two events of one phase belong to it; the rest of the window is `other`.
 
-    start, end, phase: host events that show the phase (operators, optimizer and backward ranges).
+    start, end, phase: host events that show the phase (operators, optimizer and backward ranges); phase: index into ORDER.
     """
-    layers = [intersect(merge(start[phase == name], end[phase == name]), window) for name in ORDER]
-    layers = exclusive(layers)
+    layers = exclusive([intersect(merge(start[phase == i], end[phase == i]), window) for i in range(len(ORDER))])
     begin = np.concatenate([s for s, _ in layers])
     stop = np.concatenate([e for _, e in layers])
     owner = np.repeat(np.arange(len(ORDER)), [len(s) for s, _ in layers])

@@ -155,24 +155,29 @@ def _rank_split(trace: Trace, rank: int) -> Split:
     mine = trace.step_table.rank == rank
     window = merge(trace.step_table.start[mine], trace.step_table.end[mine])
     of_rank = trace.ranks == rank
-    phase = trace.strings("phase").to_objects()
+    phase = _order(trace.strings("phase"))
     shown = np.flatnonzero(of_rank & ~trace.device_mask & _shows_phase(trace))
     host = host_layers(trace.start[shown], trace.end[shown], phase[shown], window)
     if not trace.has_device:
         return split_window(window, host, None, None)
     work = np.flatnonzero(of_rank & trace.device_mask)
     device = _by_phase(trace.start[work], trace.end[work], phase[work])
-    gap_phase = trace.gap_strings("phase").to_objects()
+    gap_phase = _order(trace.gap_strings("phase"))
     keys = np.asarray([key for key, (r, _) in enumerate(trace.device_names) if r == rank])
     gaps = np.flatnonzero(np.isin(trace.gap_table.device, keys))
     idle = _by_phase(trace.gap_table.start[gaps], trace.gap_table.end[gaps], gap_phase[gaps])
     return split_window(window, host, device, idle)
 
 
-def _by_phase(start: IntArray, end: IntArray, phase: Any) -> dict[str, Spans]:
-    """Merged time of each phase; unknown phases count as `other`."""
-    named = np.where(phase == None, "other", phase)  # noqa: E711 - elementwise
-    return {name: merge(start[named == name], end[named == name]) for name in ORDER}
+def _order(phase: Coded) -> IntArray:
+    """Phases as indexes into ORDER; unknown ones count as `other`."""
+    table = [ORDER.index(name) for name in (*phase.values, "other")]
+    return np.asarray(table, np.int64)[phase.codes]
+
+
+def _by_phase(start: IntArray, end: IntArray, phase: IntArray) -> dict[str, Spans]:
+    """Merged time of each phase."""
+    return {name: merge(start[phase == i], end[phase == i]) for i, name in enumerate(ORDER)}
 
 
 def _shows_phase(trace: Trace) -> Any:
