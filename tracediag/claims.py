@@ -15,6 +15,7 @@ from tracediag import intervals
 from tracediag.findings import CONFIDENCES
 from tracediag.rulecheck import CLAIM_COLUMNS, output_columns
 from tracediag.severity import lowest_confidence
+from tracediag.stats import first_warm_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -106,8 +107,8 @@ class Claim:
         return intervals.total(self.spans) / totals.step_ns if totals.step_ns else 0.0
 
 
-def totals_of(trace: Trace) -> Totals:
-    """The denominators of all shares."""
+def totals_of(trace: Trace, *, warm: bool = True) -> Totals:
+    """The denominators of all shares. warm: the series begins after the warm-up (see `stats.first_warm_step`)."""
     steps = intervals.merge(*trace.step_intervals())
     series = trace.series
     numbers, wall = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -115,10 +116,13 @@ def totals_of(trace: Trace) -> Totals:
         free = ~series["profiled"].fillna(False).to_numpy(dtype=bool)
         numbers = series["step"].to_numpy(dtype=np.int64)[free]
         wall = series["wall_ns"].to_numpy(dtype=np.int64)[free]
+        if warm:
+            late = numbers >= first_warm_step(trace)
+            numbers, wall = numbers[late], wall[late]
         order = np.argsort(numbers, kind="stable")
         numbers, wall = numbers[order], wall[order]
     ranks = max(len(np.unique(trace.step_table.rank)), 1)
-    count = max(len(trace.step_table) * trace.steps_per_row // ranks, 1)
+    count = max(int(trace.step_table.settled.sum()) * trace.steps_per_row // ranks, 1)
     return Totals(steps, intervals.total(steps), count, ranks, numbers, wall)
 
 

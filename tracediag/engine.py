@@ -57,14 +57,15 @@ def run(
     """
     chosen = select_rules(override_params(rules, params or {}), select, ignore)
     by_id = {rule.id: rule for rule in chosen}
-    totals = totals_of(trace)
+    totals, whole = totals_of(trace), totals_of(trace, warm=False)
     claims: list[Claim] = []
     skipped: list[dict[str, str]] = []
     for rule in sorted(chosen, key=lambda rule: (rule.code, rule.id)):
-        found, reason = _apply(trace, rule, totals, seconds)
+        found, reason = _apply(trace, rule, totals if rule.owns else whole, seconds)
         claims += found
         skipped += [{"rule": rule.id, "reason": reason}] if reason else []
-    findings = [_finding(trace, owned, by_id[owned.claim.rule], totals, script, cap) for owned in settle(claims, by_id, totals)]
+    settled = settle(claims, by_id, totals)
+    findings = [_finding(trace, owned, by_id[owned.claim.rule], totals if by_id[owned.claim.rule].owns else whole, script, cap) for owned in settled]
     kept = [finding for finding in findings if _saves(finding, min_saving)]
     umbrellas = frozenset(rule.id for rule in chosen if rule.umbrella)
     return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped))

@@ -25,7 +25,7 @@ LEAST_LAUNCHES = 20
 def check_trace(trace: Trace) -> tuple[Health, ...]:
     """Every health item of a Trace: those of the readers and of the capture first, then these checks, each id once."""
     items = [*trace.file_health, *_notes(trace)]
-    for check in (_no_steps, _no_device, _unlinked, _stream_overlap, _overhead):
+    for check in (_no_steps, _outliers, _no_device, _unlinked, _stream_overlap, _overhead):
         items.extend(check(trace))
     return tuple({item.id: item for item in reversed(items)}.values())[::-1]
 
@@ -50,6 +50,19 @@ def _no_steps(trace: Trace) -> Iterator[Health]:
             "info",
             f"only {len(trace.step_table)} step(s) recorded",
             "nothing can be said about how much steps vary; record at least 5",
+        )
+
+
+def _outliers(trace: Trace) -> Iterator[Health]:
+    """Steps that shares leave out."""
+    steps = trace.step_table
+    if not steps.settled.all():
+        length = (steps.end - steps.start) / 1e6
+        yield Health(
+            "outlier-steps",
+            "info",
+            f"{int((~steps.settled).sum())} of {len(steps)} recorded steps take up to {length.max():.3g} ms, the usual one {np.median(length):.3g} ms",
+            "shares and the breakdown leave them out; rules that look at single steps still see them",
         )
 
 

@@ -89,6 +89,7 @@ def _steps() -> Table:
             c("dur_ns", "BIGINT", "end - start", "ns", nullable=False),
             c("steps", "INTEGER", "training steps inside (more than 1 for a loop inside one call)", nullable=False),
             c("busy_ns", "BIGINT", "device busy within it, union over streams", "ns"),
+            c("settled", "BOOLEAN", "shares are taken from it: not one of a few that last several times as long as the usual step", nullable=False),
             c("found_by", "VARCHAR", "marker | optimizer | function | window", nullable=False),
         ),
     )

@@ -17,23 +17,26 @@ if TYPE_CHECKING:
     from tracediag.database import Cells
     from tracediag.trace import Trace
 
-__all__ = ["breakdown", "device_stats", "step_columns", "step_stats", "unprofiled_steps"]
+__all__ = ["breakdown", "device_stats", "first_warm_step", "step_columns", "step_stats", "unprofiled_steps"]
 
 MS = 1e6
 SHARE_DIGITS = 4
+LEAST_WARM = 3
+
+
+def first_warm_step(trace: Trace) -> int:
+    """First step of the series that counts: that of the window, else the second, else the first, as long as three steps are left."""
+    free = [row["step"] for row in trace.facts.get("step_series") or [] if not row["profiled"]]
+    windows = (trace.run or {}).get("windows") or []
+    first = min((int(w.get("first_step") or 0) for w in windows), default=0)
+    return next((start for start in (first, 1) if sum(step >= start for step in free) >= LEAST_WARM), 0)
 
 
 def unprofiled_steps(trace: Trace) -> IntArray:
     """Wall times in ns of the steps that ran without the profiler, past the warm-up where enough of them are left; shape (k,)."""
+    start = first_warm_step(trace)
     rows = trace.facts.get("step_series") or []
-    windows = (trace.run or {}).get("windows") or []
-    first = min((int(w.get("first_step") or 0) for w in windows), default=0)
-    free = [(row["step"], row["wall_ns"]) for row in rows if not row["profiled"]]
-    for start in (first, 1, 0):
-        kept = [wall for step, wall in free if step >= start]
-        if len(kept) >= 3 or start == 0:
-            return np.asarray(kept, np.int64)
-    return np.zeros(0, np.int64)
+    return np.asarray([row["wall_ns"] for row in rows if not row["profiled"] and row["step"] >= start], np.int64)
 
 
 def step_stats(trace: Trace) -> dict[str, Any]:
@@ -104,6 +107,7 @@ def step_columns(trace: Trace) -> dict[str, Cells]:
         "dur_ns": s.end - s.start,
         "steps": np.full(len(s), trace.steps_per_row, np.int32),
         "busy_ns": _busy_by_step(trace),
+        "settled": s.settled,
         "found_by": Coded(np.zeros(len(s), np.int32), (s.found_by,)),
     }
 
@@ -122,7 +126,7 @@ def _busy_by_step(trace: Trace) -> Ints:
 def breakdown(trace: Trace) -> list[dict[str, Any]]:
     """Milliseconds per step by phase, exclusive: shares add up to 1. Without steps: of the whole window."""
     splits = [_rank_split(trace, int(rank)) for rank in distinct(trace.step_table.rank)]
-    steps = max(len(trace.step_table) * trace.steps_per_row, 1)
+    steps = max(int(trace.step_table.settled.sum()) * trace.steps_per_row, 1)
     host, device, idle = ({name: sum(getattr(s, part)[name] for s in splits) for name in ORDER} for part in ("host", "device", "idle"))
     owned = [host[name] + device[name] + idle[name] for name in PHASES]
     shares = _shares(owned)
@@ -151,8 +155,8 @@ def _shares(owned: list[int]) -> list[float]:
 
 
 def _rank_split(trace: Trace, rank: int) -> Split:
-    """The split of one rank's steps."""
-    mine = trace.step_table.rank == rank
+    """The split of one rank's settled steps."""
+    mine = (trace.step_table.rank == rank) & trace.step_table.settled
     window = merge(trace.step_table.start[mine], trace.step_table.end[mine])
     of_rank = trace.ranks == rank
     phase = _order(trace.strings("phase"))

@@ -21,6 +21,9 @@ __all__ = ["Steps", "find_steps", "find_windows", "step_of"]
 
 MARKER = "tracediag_step"
 LEAST = 3  # repeats that make a pattern a step
+OUTLIER = 3.0  # times the median
+MOST_OUTLIERS = 0.25  # part of the steps; more of them are no outliers
+LEAST_FOR_OUTLIERS = 5
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,16 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def settled(self) -> npt.NDArray[np.bool_]:
+        """Steps that shares are taken from: all, but for a few that take several times as long as the usual one (a compilation, an
+        evaluation, a checkpoint), which would drown what every step does. Those are named in `health`."""
+        length = self.end - self.start
+        if self.window or len(length) < LEAST_FOR_OUTLIERS:
+            return np.ones(len(length), np.bool_)
+        usual = length <= OUTLIER * np.median(length)
+        return usual if (~usual).mean() <= MOST_OUTLIERS else np.ones(len(length), np.bool_)
 
 
 def _ranks(events: Events) -> IntArray:

@@ -271,9 +271,10 @@ class Trace:
         return merge(self.gap_table.start[at] + shift, self.gap_table.end[at] + shift)
 
     def step_intervals(self) -> Spans:
-        """Merged time of all steps, on the claim time line."""
+        """Merged time of the settled steps (see `Steps.settled`), on the claim time line."""
         shift = self.lane_shift(self.step_table.rank)
-        return merge(self.step_table.start + shift, self.step_table.end + shift)
+        use = self.step_table.settled
+        return merge((self.step_table.start + shift)[use], (self.step_table.end + shift)[use])
 
     def step_stats(self) -> dict[str, Any]:
         """Step times, see `stats.step_stats`."""
