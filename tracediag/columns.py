@@ -6,12 +6,14 @@ phases, steps, gaps) is computed from them in `trace`, once, the same way for ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["ROLES", "Coded", "Health", "IntArray", "Ints", "MemoryColumns", "Raw", "code_strings"]
 
@@ -63,8 +65,8 @@ class Coded:
 
     def to_objects(self) -> npt.NDArray[np.object_]:
         """Object array of strings and None: for tests and small tables only."""
-        table = np.append(np.asarray(self.values, dtype=object), None)
-        return table[self.codes]
+        table: npt.NDArray[np.object_] = np.asarray([*self.values, None], dtype=object)
+        return np.take(table, self.codes, mode="wrap")
 
 
 def code_strings(strings: Iterable[str | None]) -> Coded:

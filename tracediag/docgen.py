@@ -15,7 +15,7 @@ __all__ = ["rule_index", "rule_page", "rule_pages"]
 _TRANSFORMS = {
     "drop": "The prediction takes the claimed time away.",
     "keep": "The prediction takes the claimed time away but for the part that the fix leaves.",
-    "at_least": "The fix removes at least a part of the claimed time; how much more depends on what is done, so only the lower end is predicted.",
+    "at_least": "The prediction takes away what the fix removes at least; how much more it removes is open.",
     "none": "No speed-up is predicted.",
 }
 

@@ -65,7 +65,10 @@ def run(
         claims += found
         skipped += [{"rule": rule.id, "reason": reason}] if reason else []
     settled = settle(claims, by_id, totals)
-    findings = [_finding(trace, owned, by_id[owned.claim.rule], totals if by_id[owned.claim.rule].owns else whole, script, cap) for owned in settled]
+    findings = []
+    for owned in settled:
+        rule = by_id[owned.claim.rule]
+        findings.append(_finding(trace, owned, rule, totals if rule.owns else whole, script, cap))
     kept = [finding for finding in findings if _saves(finding, min_saving)]
     umbrellas = frozenset(rule.id for rule in chosen if rule.umbrella)
     return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped))

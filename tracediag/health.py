@@ -58,10 +58,11 @@ def _outliers(trace: Trace) -> Iterator[Health]:
     steps = trace.step_table
     if not steps.settled.all():
         length = (steps.end - steps.start) / 1e6
+        left_out = f"{int((~steps.settled).sum())} of {len(steps)} recorded steps"
         yield Health(
             "outlier-steps",
             "info",
-            f"{int((~steps.settled).sum())} of {len(steps)} recorded steps take up to {length.max():.3g} ms, the usual one {np.median(length):.3g} ms",
+            f"{left_out} take up to {length.max():.3g} ms, the usual one {np.median(length):.3g} ms",
             "shares and the breakdown leave them out; rules that look at single steps still see them",
         )
 

@@ -37,6 +37,9 @@ class Table:
         return tuple(column.name for column in self.columns)
 
 
+_OWNERS = "input | compile | alloc | sync | runtime | op | python | long_launch | launch | queue | unknown"
+
+
 def _ops() -> Table:
     c = Column
     return Table(
@@ -67,7 +70,7 @@ def _ops() -> Table:
             c("bytes", "BIGINT", "bytes moved (copies, collectives) or allocated for the output", "bytes"),
             c("flops", "BIGINT", "floating-point operations", "flop", source="Kineto flops; xplane flops stat"),
             c("source", "VARCHAR", "file:line in the user's code", source="Python frames, run.json sources, side-car"),
-            c("role", "VARCHAR", "op | function | annotation | python | runtime | framework | kernel | copy | memset | ...", nullable=False),
+            c("role", "VARCHAR", "op | function | annotation | python | runtime | framework | kernel | copy | ...", nullable=False),
             c("in_strides", "VARCHAR", "input strides as JSON", source="Kineto Input Strides"),
             c("in_values", "VARCHAR", "scalar arguments as JSON", source="Kineto Concrete Inputs"),
             c("sequence", "BIGINT", "forward and backward op of one autograd node share it", source="Kineto Sequence number"),
@@ -89,7 +92,7 @@ def _steps() -> Table:
             c("dur_ns", "BIGINT", "end - start", "ns", nullable=False),
             c("steps", "INTEGER", "training steps inside (more than 1 for a loop inside one call)", nullable=False),
             c("busy_ns", "BIGINT", "device busy within it, union over streams", "ns"),
-            c("settled", "BOOLEAN", "shares are taken from it: not one of a few that last several times as long as the usual step", nullable=False),
+            c("settled", "BOOLEAN", "shares count it: it is none of a few far longer steps", nullable=False),
             c("found_by", "VARCHAR", "marker | optimizer | function | window", nullable=False),
         ),
     )
@@ -99,8 +102,8 @@ def _gaps() -> Table:
     c = Column
     return Table(
         "gaps",
-        "Idle time of a device, cut at the launch call that ends it and given to the host activity that covers it; where no device took part: "
-        "time of the steps in which no operator runs on the host.",
+        "Idle time of a device, cut at the launch call that ends it and given to the host activity that covers it; "
+        "where no device took part: time of the steps in which no operator runs on the host.",
         (
             c("gap_id", "BIGINT", "row number", nullable=False),
             c("device", "VARCHAR", "device that idles, or host", nullable=False),
@@ -108,7 +111,7 @@ def _gaps() -> Table:
             c("step", "BIGINT", "step that the gap lies in"),
             c("start_ns", "BIGINT", "start", "ns", nullable=False),
             c("dur_ns", "BIGINT", "duration", "ns", nullable=False),
-            c("owner", "VARCHAR", "input | compile | alloc | sync | runtime | op | python | long_launch | launch | queue | unknown", nullable=False),
+            c("owner", "VARCHAR", _OWNERS, nullable=False),
             c("op_id", "BIGINT", "host op that owns it"),
             c("next_op_id", "BIGINT", "device op that ends the gap"),
             c("phase", "VARCHAR", "phase of the owner"),

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["graph_columns", "python_sources", "recorded_sources"]
 
-_PREFIX = re.compile(r"^(?:StatefulPartitionedCall(?:_\d+)?/|PartitionedCall(?:_\d+)?/|cluster_\d+/)+")
+_PREFIX = re.compile(r"^(?:.*/(?=_\d+/)_\d+/)?(?:StatefulPartitionedCall(?:_\d+)?/|PartitionedCall(?:_\d+)?/|cluster_\d+/)*")
+"""What executing a node puts before its name: calls, XLA clusters, and bodies of loops and branches (while/body/_12/<node>)."""
 _CALLED = re.compile(r"__inference_\w+?_\d+(?!\w)")
 _NODE_COLUMNS = ("in_shapes", "in_dtypes", "out_shapes", "out_dtypes", "source")
 _FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): ")
