@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
 from time import perf_counter_ns
@@ -18,11 +17,11 @@ from .torch_dynamo import Dynamo
 from .torch_facts import gather
 from .torch_hooks import ModuleCalls, patch_backward, patch_optimizers
 from .torch_loaders import Loaders
+from .torch_state import Grads, Memory
 from .torch_window import IdleWindow, Profiler
 
 SEARCH_STEPS = 4  # steps after which no further root modules are looked for
 FORWARD_SEARCH = 64
-EVERY = 8  # steps between two looks at the memory in use
 GRAD_STEPS = 3  # steps after which the gradients of parameters are looked at (and again when a window closes)
 
 
@@ -50,7 +49,8 @@ class TorchAdapter:
         self.lines = LineMarks(torch)
         self.optimizers: list[dict[str, Any]] = []
         self.roots: list[weakref.ReferenceType[Any]] = []
-        self.grads: dict[int, str] = {}  # id of a parameter -> dense | sparse
+        self.grads = Grads(torch)
+        self.memory = Memory(torch, self.profiler)
         self.sites: dict[tuple[str, str], int] = {}  # (what, file:line) -> calls noted
         self.loose: list[dict[str, Any]] = []  # rows of tensors outside modules and optimizers that once had a gradient
         self.autocast = False
@@ -61,8 +61,6 @@ class TorchAdapter:
         self._batch: str | None = None
         self._eval_calls, self._eval_before = 0, [0, 0]
         self._steps = 0
-        self._rss = _open_statm()
-        self._bytes: int | None = None
         self._pending: dict[str, Any] = {}
         self._late = False
         self._told_of_compiling = False
@@ -79,7 +77,7 @@ class TorchAdapter:
         imports.after("torch._dynamo", lambda module: self._search())
         self.dynamo.watch(self.torch, self.compile_asked)
         self.calls.search(True)
-        self._yield_to_own_profiler()
+        self.profiler.yield_to_own(self._own_profiler)
 
     def prime(self) -> None:
         """Prime the profiler, then record until training is seen."""
@@ -193,20 +191,6 @@ class TorchAdapter:
         if where is not None:
             self.sites.setdefault((what, where), 0)
 
-    def _yield_to_own_profiler(self) -> None:
-        """A profiler of the script's own goes first: ours is closed before it starts."""
-        module = self.torch.autograd.profiler
-        original = getattr(module, "_prepare_profiler", None)
-        if original is None:
-            return
-
-        def prepare(*args: Any, **kwargs: Any) -> Any:
-            if not self.profiler.starting:
-                self._own_profiler()
-            return original(*args, **kwargs)
-
-        module._prepare_profiler = prepare
-
     @guard.quiet
     def _own_profiler(self) -> None:
         self.idle.discard()
@@ -228,7 +212,7 @@ class TorchAdapter:
     def stop_window(self) -> list[str]:
         """Stop it and write the raw trace."""
         self.lines.stop()
-        self._look_at_grads()
+        self.grads.look(self.optimizers, self.roots)
         self.profiler.stop()
         return self.profiler.save()
 
@@ -249,7 +233,7 @@ class TorchAdapter:
         if self.calls.searching and not self._searching():
             self.calls.search(False)
         if self._steps <= GRAD_STEPS:
-            self._look_at_grads()
+            self.grads.look(self.optimizers, self.roots)
             self.profiler.prime_device()
         return values
 
@@ -257,41 +241,7 @@ class TorchAdapter:
         waited, batch = self.loaders.take()
         batch, self._batch = batch or self._batch, None
         compiles, compile_ns = self.dynamo.sample()
-        return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": self._allocated()}
-
-    def _allocated(self) -> int | None:
-        """Bytes in use, looked at every few steps: on the device when there is one, else resident in the process."""
-        if self._steps % EVERY == 0 or self._steps < EVERY:
-            if self.profiler.device() == "cuda":
-                stats = self.torch._C._cuda_memoryStats(self.torch.cuda.current_device())
-                self._bytes = int(stats["allocated_bytes"]["all"]["current"])
-            elif self._rss >= 0:
-                self._bytes = int(os.pread(self._rss, 64, 0).split()[1]) * _PAGE
-        return self._bytes
-
-    @guard.quiet
-    def _look_at_grads(self) -> None:
-        for parameter in self.parameters():
-            self.note_grad(parameter)
-
-    def note_grad(self, parameter: Any) -> None:
-        """Note the layout of a gradient that is there now."""
-        gradient = parameter.grad
-        if gradient is not None:
-            self.grads[id(parameter)] = "sparse" if gradient.layout is not self.torch.strided else "dense"
-
-    def parameters(self) -> list[Any]:
-        """Every parameter of the optimizers and root modules seen, once each."""
-        found: dict[int, Any] = {}
-        for row in self.optimizers:
-            optimizer = row["ref"]()
-            for group in () if optimizer is None else optimizer.param_groups:
-                found.update((id(parameter), parameter) for parameter in group["params"])
-        for reference in self.roots:
-            module = reference()
-            if module is not None:
-                found.update((id(parameter), parameter) for parameter in module.parameters())
-        return list(found.values())
+        return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": self.memory.in_use()}
 
     def finish(self) -> None:
         """The script is over: tell a step that was still in doubt; without any step, keep the recording since import."""
@@ -308,13 +258,3 @@ class TorchAdapter:
     def facts(self) -> dict[str, Any]:
         """The parts of run.json that torch knows."""
         return gather(self)
-
-
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-
-
-def _open_statm() -> int:
-    try:
-        return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # no /proc here: the column stays empty
-        return -1

@@ -44,7 +44,7 @@ def _params(adapter: TorchAdapter) -> list[dict[str, Any]]:
     for name, parameter, module in _named(adapter, owners):
         if id(parameter) not in seen and len(rows) < MAX_PARAMS:
             seen.add(id(parameter))
-            adapter.note_grad(parameter)
+            adapter.grads.note(parameter)
             rows.append(_param_row(adapter, name, parameter, module, owners.get(id(parameter))))
     loose = [row for row in rows if row["module"] is None and row["optimizer"] is None]
     if loose:
@@ -70,7 +70,7 @@ def _named(adapter: TorchAdapter, owners: dict[int, Any]) -> list[tuple[str, Any
     names = _variable_names()
     found = [entry for root in roots for entry in _of_module(root, _prefix(root, roots, names))]
     known = {id(parameter) for _, parameter, _ in found}
-    modules, loose = _search_heap(adapter.torch, known, set(owners) | set(adapter.grads))
+    modules, loose = _search_heap(adapter.torch, known, set(owners) | set(adapter.grads.seen))
     for module in modules:
         extra = [entry for entry in _of_module(module, _prefix(module, modules, names)) if id(entry[1]) not in known]
         known.update(id(parameter) for _, parameter, _ in extra)
@@ -126,7 +126,7 @@ def _param_row(adapter: TorchAdapter, name: str, parameter: Any, module: Any, ow
     return {
         "name": name, "shape": _json(list(parameter.shape)), "numel": parameter.numel(), "dtype": _dtype(parameter.dtype),
         "device": str(parameter.device), "requires_grad": bool(parameter.requires_grad),
-        "grad": adapter.grads.get(id(parameter), "none"), "optimizer": index, "param_group": number,
+        "grad": adapter.grads.seen.get(id(parameter), "none"), "optimizer": index, "param_group": number,
         "module": None if module is None else type(module).__name__,
         "sparse": getattr(module, "sparse", None) if module is not None and "Embedding" in type(module).__name__ else None,
         "weight_decay": _number(group.get("weight_decay")),

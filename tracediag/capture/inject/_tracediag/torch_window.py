@@ -7,7 +7,7 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import guard
@@ -90,6 +90,20 @@ class Profiler:
         finally:
             self.starting = False
         self._profile, self.stem = profile, stem
+
+    def yield_to_own(self, closing: Callable[[], Any]) -> None:
+        """A profiler of the script's own goes first: `closing` closes ours before it starts."""
+        module = self.torch.autograd.profiler
+        original = getattr(module, "_prepare_profiler", None)
+        if original is None:
+            return
+
+        def prepare(*args: Any, **kwargs: Any) -> Any:
+            if not self.starting:
+                closing()
+            return original(*args, **kwargs)
+
+        module._prepare_profiler = prepare
 
     def mark(self, step: int | None) -> None:
         """Close the open step annotation; open the one of `step`."""
