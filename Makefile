@@ -2,6 +2,7 @@
 # make test    the tests                           (installs both frameworks and the development tools as well)
 # make check   everything that CI runs: lint, types, layers, tests, documentation
 # make docs    write the generated pages anew
+# make light   the same reports in an environment without torch and TensorFlow
 # make bench   what the tool itself costs, with numbers
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ TORCH := torch==2.13.0
 TENSORFLOW := tensorflow-cpu==2.21.0 tensorboard tensorboard-plugin-profile xprof
 SCRIPT ?= examples/slow_embedding.py
 
-.PHONY: demo test check lint types layers docs docs-check bench clean
+.PHONY: demo test check lint types layers docs docs-check light bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/tracediag profile --python $(BIN)/python $(SCRIPT)
@@ -37,6 +38,9 @@ docs: $(VENV)/.dev
 
 docs-check: $(VENV)/.dev
 	$(BIN)/python tools/docs.py --check
+
+light: $(VENV)/.dev
+	TRACEDIAG_LIGHT=1 $(BIN)/python -m pytest tests/test_without_frameworks.py
 
 bench: $(VENV)/.dev
 	for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
