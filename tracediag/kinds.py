@@ -124,8 +124,10 @@ _BACKWARD_SCOPE = re.compile(
     r"^(?:StatefulPartitionedCall/)*AddN(?:_\d+)?(?:/|$)|(?:^|/)(?:gradient_tape|gradients(?:_\d+)?)/|transpose\(jvp\(|_grad/|Gradient/"
 )
 _APPLY = re.compile(r"^(Resource)?(Sparse)?Apply|^ResourceSparseApply|^ResourceScatter(Add|Sub|Update)$|^AssignSubVariableOp$")
-_BACKWARD_ANNOTATION = re.compile(r"^autograd::engine::evaluate_function|^torch::autograd::|Backward\d*$|CompiledFunctionBackward")
-_OPTIMIZER_ANNOTATION = re.compile(r"^Optimizer\.(step|zero_grad)#|^aten::_fused_(adam|sgd|adagrad)|optimizer_step$")
+_BACKWARD_ANNOTATION = re.compile(
+    r"^autograd::engine::evaluate_function|^torch::autograd::|Backward\d*$|CompiledFunctionBackward|^tracediag_backward$"
+)
+_OPTIMIZER_ANNOTATION = re.compile(r"^Optimizer\.(step|zero_grad)#|^aten::_fused_(adam|sgd|adagrad)|optimizer_step$|^tracediag_optimizer$")
 
 
 def scope_phase(name: str, label: str | None, kind: str | None, role: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import guard, tf_sources
 from .cycle import Cycle
 from .keras_registry import Registry
+from .tf_ranges import RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,10 +138,12 @@ def _wrap(hooks: Hooks, cls: Any, name: str, arguments: Callable[..., Any]) -> N
             return original(self, *args, **kwds)
         args, gradients, variables = arguments(self, args, kwds)
         local.inside = True
+        opened = RANGES.open(RANGES.OPTIMIZER)
         try:
             result = original(self, *args, **kwds)
         finally:
             local.inside = False
+            RANGES.close(opened)
         if variables is None:
             variables = getattr(self, "_trainable_variables", None)
         hooks.applied(self, gradients, variables)

@@ -9,6 +9,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from . import guard
+from .tf_ranges import RANGES
 
 if TYPE_CHECKING:
     from .tf_functions import Watch
@@ -132,7 +133,11 @@ def patch_gradients(watch: Watch, tape_class: Any) -> None:
 
     @functools.wraps(gradient)
     def wrapped(self: Any, *args: Any, **kwds: Any) -> Any:
-        result = gradient(self, *args, **kwds)
+        opened = RANGES.open(RANGES.BACKWARD)
+        try:
+            result = gradient(self, *args, **kwds)
+        finally:
+            RANGES.close(opened)
         taken(sys._getframe(1), args[1] if len(args) > 1 else kwds.get("sources"), result)
         return result
 

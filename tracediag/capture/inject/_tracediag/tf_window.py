@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import guard
 from .tf_quiet import quiet
+from .tf_ranges import RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,12 +44,14 @@ class Window:
         with quiet():
             self._start(self.out)
         self.running = True
+        RANGES.trace = self._trace
 
     def stop(self) -> None:
         """Stop, write the file, rename it and take names out of it."""
         if not self.running:
             return
         self.running = False
+        RANGES.trace = None
         with quiet():
             self._stop(save=self.wanted)
         self._files = []
