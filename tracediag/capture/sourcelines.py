@@ -19,7 +19,8 @@ STEP = "ProfilerStep#"
 def map_lines(trace: Path) -> list[list[Any]]:
     """Rows [op name, shapes of its inputs as JSON or null, ordinal, "train.py:12"] of a Kineto trace with line ranges.
 
-    ordinal: -1 when all ops of that name and shapes lie on one line; else which of them within a step, from 0, in order of start.
+    ordinal: -1 for the line on which most ops of that name and shapes lie; those on other lines have rows of their own: which of them
+    within a step, from 0, in order of start over all threads.
     """
     try:
         events = json.loads(trace.read_bytes())["traceEvents"]
@@ -52,7 +53,5 @@ def _walk(ranges: list[dict[str, Any]], found: dict[tuple[str, str | None], dict
 
 
 def _rows(key: tuple[str, str | None], lines: dict[int, str]) -> list[list[Any]]:
-    distinct = sorted(set(lines.values()))
-    if len(distinct) == 1:
-        return [[*key, -1, distinct[0]]]
-    return [[*key, ordinal, line] for ordinal, line in sorted(lines.items())]
+    usual = max(sorted(set(lines.values())), key=list(lines.values()).count)
+    return [[*key, -1, usual]] + [[*key, ordinal, line] for ordinal, line in sorted(lines.items()) if line != usual]

@@ -30,6 +30,7 @@ class Adapter(Protocol):
     framework: str  # torch | tensorflow
     # wants_stacks: bool = True                      False: no second window with call stacks
     # ready() -> bool                                optional: False: not now (the script runs a profiler of its own)
+    # events() -> int                                optional: estimate of the events in the open window
     # finish() -> None                               optional: the script is over; the last boundary may be told
 
     def start_window(self, stem: str, stacks: bool) -> None:
@@ -150,7 +151,8 @@ class Recorder:
 
     def _decide(self, track: Track, now: int) -> None:
         if self.window is track:
-            if track.window_full(now):
+            if track.window_full(now, self._call(self.adapters.get(track.framework), "events") or 0):
+                self._note_shortened(track)
                 self._close_window(track)
             else:
                 self._mark(track, len(self.series))
@@ -241,6 +243,13 @@ class Recorder:
                 f"the script ended after {steps} steps, before the window opened (warm-up of {self.config.warmup} steps)",
                 "No trace was recorded; profile again with a smaller --warmup or more steps.",
             )
+
+    def _note_shortened(self, track: Track) -> None:
+        if track.name == "main" and track.in_window < self.config.steps:
+            guard.note(
+                "window-shortened", "info", f"the window was closed after {track.in_window} of {self.config.steps} steps: they are long or "
+                "run very many operations", "None on the findings; per-step values are means of fewer steps.",
+            )  # fmt: skip
 
     def _call(self, adapter: Any, method: str, *args: Any, failed: Any = None) -> Any:
         """Call a method of an adapter (None when it has none); an exception becomes a note and the value `failed`."""

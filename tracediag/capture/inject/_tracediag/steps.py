@@ -12,7 +12,7 @@ HOLD_BACK = 64  # weaker boundaries in a row after which an expected stronger on
 HOLD_BACK_NS = 10**9
 SLOW_WARMUP_NS = 30 * 10**9  # a warm-up longer than this ends early
 WINDOW_NS = 5 * 10**9  # and so does a window, with three steps at least (writing costs some 0.1 ms an op)
-WINDOW_STEPS = 3
+WINDOW_STEPS, WINDOW_EVENTS = 3, 150_000
 STACK_STEPS, LATE_STEPS, DRIFT_STEPS, DRIFT, DRIFT_IN_A_ROW = 2, 5, 5, 1.5, 3
 COLUMNS = ("tracings", "compiles", "compile_ns", "allocated", "loader_ns")
 
@@ -191,10 +191,11 @@ class Track:
         """A window has been opened."""
         self.name, self.first_step, self.in_window, self._opened_ns = name, first_step, 0, now
 
-    def window_full(self, now: int) -> bool:
-        """The open window holds what it should, or its time is up."""
+    def window_full(self, now: int, events: int) -> bool:
+        """The open window holds what it should, or its time is up, or it holds many events (an estimate) already."""
         wanted = {"main": self.config.steps, "stacks": STACK_STEPS, "late": LATE_STEPS}[self.name]
-        return self.in_window >= wanted or (self.in_window >= WINDOW_STEPS and now - self._opened_ns > WINDOW_NS)
+        large = now - self._opened_ns > WINDOW_NS or events > WINDOW_EVENTS
+        return self.in_window >= wanted or (self.in_window >= WINDOW_STEPS and large)
 
     def closed(self) -> None:
         """The open window has been closed and written."""

@@ -64,6 +64,7 @@ class TorchAdapter:
         self._pending: dict[str, Any] = {}
         self._late = False
         self._told_of_compiling = False
+        self._window_start = (0, 0)
 
     def hook(self) -> None:
         """Put every patch in place; one that fails is noted and left out."""
@@ -205,9 +206,18 @@ class TorchAdapter:
 
     def start_window(self, stem: str, stacks: bool) -> None:
         """Start torch's profiler, with Python frames and the user's lines when `stacks`."""
-        self.profiler.start(stem, stacks, self.recorder.config.memory)
+        self.profiler.start(stem, stacks, self.recorder.config.memory and not stacks)
+        self._window_start = self._steps, self.torch._C._autograd._get_sequence_nr()
         if stacks:
             self.lines.start()
+
+    def events(self) -> int:
+        """Estimate of the events recorded so far: each autograd node stands for some, each parameter for some more in the optimizer."""
+        steps, sequence = self._window_start
+        parameters = sum(len(group["params"]) for row in self.optimizers if row["ref"]() for group in row["ref"]().param_groups)
+        per_parameter = 2 if self.profiler.device_seen else 25  # on a device, optimizers work on all parameters at once by default
+        nodes = self.torch._C._autograd._get_sequence_nr() - sequence
+        return int(14 * nodes + per_parameter * parameters * (self._steps - steps))
 
     def stop_window(self) -> list[str]:
         """Stop it and write the raw trace."""
