@@ -17,7 +17,6 @@ __all__ = [
     "DEVICE_DETAIL",
     "DTYPES",
     "DeviceArgs",
-    "Event",
     "MemoryArgs",
     "OpArgs",
     "RuntimeArgs",
@@ -67,19 +66,6 @@ DTYPES = {
 
 _NO_TENSOR = ("", "Scalar", "ScalarList", "None", "GenericList[]")
 _SIZES = {"float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2}
-
-
-class Event(msgspec.Struct, gc=False):
-    """One element of traceEvents; fields in Kineto's order. Numbers that must stay exact are kept as text."""
-
-    ph: str = ""
-    cat: str = ""
-    name: str = ""
-    pid: int | str = ""
-    tid: int | str = ""
-    ts: msgspec.Raw = msgspec.Raw(b"0")
-    dur: msgspec.Raw = msgspec.Raw(b"0")
-    args: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 def _arg(key: str, default: Any = EMPTY) -> Any:

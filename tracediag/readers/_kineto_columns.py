@@ -12,13 +12,15 @@ import numpy.typing as npt
 
 from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
 from tracediag.readers._coding import NONE, Codes, Dictionary, Integers, joined_ints, nanoseconds
-from tracediag.readers._kineto_args import Event, dtype_list, json_text
+from tracediag.readers._kineto_args import dtype_list, json_text
 from tracediag.readers._kineto_groups import Group, detail_text, device_group, lane_text, op_group, runtime_group
 from tracediag.readers._kineto_memory import MemoryRows
 from tracediag.readers._kineto_roles import MEMORY, METADATA, final_roles, role_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tracediag.readers._chrome import Event
 
 __all__ = ["KinetoColumns"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracediag.columns import Health
+from tracediag.readers._chrome import stream_health
 
 __all__ = ["device_rows", "trace_facts", "trace_health"]
 
@@ -71,24 +72,7 @@ def _vendor(keys: dict[str, Any], item: dict[str, Any]) -> str | None:
 
 def trace_health(stream: Any, truncated: bool, bad: int) -> tuple[Health, ...]:
     """What was lost. stream: the EventStream after its end; bad: events whose times are unusable."""
-    items = []
-    if truncated or (not stream.closed and not (stream.bare and not stream.left_over)):
-        where = f"; {stream.left_over} bytes of an unfinished event were left out" if stream.left_over else ""
-        items.append(
-            Health(
-                "truncated-file",
-                "error",
-                f"the file ends before its list of events is closed{where}",
-                "later steps are missing; totals are too low",
-            )
-        )
-    if stream.lost:
-        items.append(
-            Health("broken-events", "warning", f"{stream.lost} events are no valid JSON and were left out", "their time is missing")
-        )
-    if stream.bad_utf8:
-        text = f"{stream.bad_utf8} events hold bytes that are no UTF-8; they were replaced"
-        items.append(Health("invalid-utf8", "info", text, "names of these events may look odd"))
+    items = list(stream_health(stream, truncated))
     if bad:
         text = f"{bad} events have a negative, infinite or unreadable time or duration and were left out"
         items.append(Health("bad-durations", "warning", text, "their time is missing"))

@@ -13,7 +13,6 @@ from tracediag.readers._kineto_args import (
     COLLECTIVE_KEYS,
     DEVICE_DETAIL,
     DeviceArgs,
-    Event,
     OpArgs,
     RuntimeArgs,
     collective_bytes,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from tracediag.columns import IntArray
+    from tracediag.readers._chrome import Event
 
 __all__ = ["Group", "detail_text", "device_group", "lane_text", "op_group", "runtime_group"]
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from tracediag.columns import Coded, IntArray, MemoryColumns
 from tracediag.readers._coding import NONE, Codes, Integers, int64, joined_ints, nanoseconds
-from tracediag.readers._kineto_args import Event, MemoryArgs, decode_args
+from tracediag.readers._kineto_args import MemoryArgs, decode_args
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tracediag.readers._chrome import Event
 
 __all__ = ["MemoryRows"]
 
