@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracediag.columns import Coded, Ints, MemoryColumns, Raw, code_strings
+from tracediag.derive import derive
 from tracediag.errors import InputError
-from tracediag.trace import Trace, build_trace
+from tracediag.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ def trace_from_rows(given: Mapping[str, Any]) -> Trace:
         run["flags"] = {row["flag"]: row.get("value") for row in given["flags"]}
     if given.get("step_series"):
         run["step_series"], run["batches"] = _series(given["step_series"])
-    trace = build_trace(raws, run)
+    trace = derive(raws, run, ())
     return replace(trace, columns={**trace.columns, **_overrides(trace, rows)})
 
 

@@ -16,6 +16,7 @@ from tracediag.distinct import distinct
 from tracediag.intervals import Spans, empty, merge
 from tracediag.kinds import DEVICE_ROLES
 from tracediag.nesting import inherit
+from tracediag.plausible import plausible
 from tracediag.schema import TABLES, table
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ __all__ = ["Trace", "build_trace"]
 
 
 def build_trace(raws: Sequence[Raw], run: dict[str, Any] | None = None, inputs: Sequence[dict[str, Any]] = ()) -> Trace:
-    """Derive the Trace of one job from the columns of its files (see `derive`)."""
+    """Derive the Trace of one job from the columns of its files (see `derive`), corrupt times set right (see `plausible`)."""
     from tracediag.derive import derive
 
-    return derive(raws, run, inputs)
+    return derive([plausible(raw) for raw in raws], run, inputs)
 
 
 @dataclass(frozen=True, eq=False)
