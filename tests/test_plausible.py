@@ -91,3 +91,12 @@ def test_seven_corrupt_events_of_50000_move_no_headline(said, kind):
     said_of_it = [item for item in after.health if item["id"] in ("implausible-times", "bad-durations")]
     assert len(said_of_it) == 1
     assert "7" in said_of_it[0]["message"]
+
+
+def test_a_trace_without_device_is_judged_too(tmp_path):
+    rows = [row for row in json.loads(planted("op"))["traceEvents"] if row["cat"] not in ("kernel", "cuda_runtime")]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": rows}))
+    trace = api.load(path)
+    assert int(trace.col("dur_ns").max()) < 10**8
+    assert [item.id for item in trace.health] == ["implausible-times"]

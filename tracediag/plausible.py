@@ -6,6 +6,7 @@ Only a handful is touched, and only in traces of some size: many odd events are 
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,11 +89,13 @@ def _too_long(raw: Raw) -> Mask:
 def _covering(raw: Raw, work: Mask, length: IntArray) -> Mask:
     """Device work of an unusual length that covers much of the later work of its own stream."""
     rows = np.flatnonzero(work & (length > 0))
+    mask = np.zeros(len(raw), np.bool_)
+    if len(rows) == 0:
+        return mask
     rows = rows[np.lexsort((raw.start_ns[rows], raw.lane.codes[rows]))]
     lanes = raw.lane.codes[rows]
-    edges = np.flatnonzero(np.append(True, lanes[1:] != lanes[:-1])) if len(rows) else rows
-    mask = np.zeros(len(raw), np.bool_)
-    for low, high in zip(edges.tolist(), [*edges[1:].tolist(), len(rows)], strict=True):
+    edges = [0, *(np.flatnonzero(lanes[1:] != lanes[:-1]) + 1).tolist(), len(rows)]
+    for low, high in pairwise(edges):
         mine = rows[low:high]
         start = raw.start_ns[mine]
         later = np.searchsorted(start, start + length[mine], "left") - np.arange(len(mine)) - 1
