@@ -3,8 +3,8 @@
 usage: python benchmarks/hooks_pairs.py [--pairs N] [--python PATH] [--json FILE]
 
 Each pair runs one script twice, without tracediag and under its hooks with a warm-up that never ends (so no window opens), in an order
-that alternates. The script times its own loop after a warm-up: CPU time of the process on one thread, which other work on the machine
-disturbs least, and wall time. The interval is Student's, on the logarithms of the ratios.
+that alternates. The script times its own steps after a warm-up, on one thread: the median of their CPU times, which other work on the machine
+disturbs least, and of their wall times. The interval is Student's, on the logarithms of the ratios.
 """
 
 import argparse
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tracediag.capture.launcher import LaunchRequest, launch
 
 SCRIPT = """
-import sys, time
+import statistics, sys, time
 import torch
 from torch import nn
 torch.manual_seed(0)
@@ -35,16 +35,20 @@ def step():
     nn.functional.cross_entropy(model(x), y).backward()
     opt.step()
 for _ in range(30): step()
-cpu, wall = time.process_time(), time.perf_counter()
-for _ in range(400): step()
+cpu, wall = [], []
+for _ in range(600):
+    c, w = time.process_time(), time.perf_counter()
+    step()
+    cpu.append(time.process_time() - c)
+    wall.append(time.perf_counter() - w)
 with open(sys.argv[1], "w") as stream:
-    print(time.process_time() - cpu, time.perf_counter() - wall, file=stream)
+    print(statistics.median(cpu), statistics.median(wall), file=stream)
 """
 STUDENT_95 = {9: 2.262, 14: 2.145, 19: 2.093, 29: 2.045, 39: 2.023, 59: 2.001}
 
 
 def run(folder, python, hooked, number):
-    """(CPU seconds, wall seconds) of the loop of one run."""
+    """Median (CPU seconds, wall seconds) of a step of one run."""
     result = folder / f"time{number}{hooked}"
     if hooked:
         request = LaunchRequest(("loop.py", str(result)), folder / f"run{number}", python=python, warmup=10**9, stacks=False)

@@ -174,7 +174,8 @@ def test_import_hook_acts_at_exec_only(child, tmp_path, monkeypatch):
 
 def test_redactor():
     redact = Redactor(["/data/me/job", "/opt/env"], home="/home/jane", user="jane", host="node-17.lab")
-    text = b'"/data/me/job/a.py(3)" "\\/home\\/jane\\/x" "/opt/env/lib/python3/site-packages/t.py(1): f" node-17.lab "/srv/x/jane/y/z.py(2)" janet'
+    paths = b'"/data/me/job/a.py(3)" "\\/home\\/jane\\/x" "/opt/env/lib/python3/site-packages/t.py(1): f"'
+    text = paths + b' node-17.lab "/srv/x/jane/y/z.py(2)" janet'
     assert redact(text) == b'"a.py(3)" "~/x" "lib/python3/site-packages/t.py(1): f" host "y/z.py(2)" janet'
 
 
