@@ -23,10 +23,15 @@ _PREFIX = re.compile(r"^(?:.*/(?=_\d+/)_\d+/)?(?:StatefulPartitionedCall(?:_\d+)
 _CALLED = re.compile(r"__inference_\w+?_\d+(?!\w)")
 _NODE_COLUMNS = ("in_shapes", "in_dtypes", "out_shapes", "out_dtypes", "source")
 _FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): ")
-_LIBRARY = re.compile(
-    r"(^|/)(site-packages|dist-packages|lib/python3[^/]*|torch|tensorflow|keras|tf_keras|numpy|importlib|_tracediag)/|"
-    r"(^|/)(runpy|contextlib|threading)\.py$|^<"
+_PACKAGES = (
+    "torch|torchvision|torchaudio|torchrec|torchinductor_\\w+|triton|tensorflow|keras|tf_keras|numpy|scipy|pandas|PIL|tqdm|importlib|_tracediag|"
+    "lightning\\w*|pytorch_lightning|accelerate|transformers|datasets|diffusers|peft|timm|deepspeed|apex|fbgemm_gpu|vllm|sglang|flashinfer|"
+    "jax|jaxlib|flax|optax"
 )
+_LIBRARY = re.compile(
+    rf"(^|/)(site-packages|dist-packages|lib/python3[^/]*)/|^({_PACKAGES})/|(^|/)(runpy|contextlib|threading)\.py$|^<"
+)
+"""Frames of libraries: installed ones by their folder, and packages whose path the profiler shortened to the package's name."""
 
 
 Facts = tuple[str | None, ...]
