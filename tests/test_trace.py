@@ -8,7 +8,7 @@ from tracediag.intervals import total
 from tracediag.schema import TABLES, table
 from tracediag.trace import Trace
 
-PANDAS = {"BIGINT": ("int64", "Int64"), "INTEGER": ("int32", "int64", "Int32"), "DOUBLE": ("Float64",), "BOOLEAN": ("boolean",)}
+PANDAS = {"BIGINT": ("int64", "Int64"), "INTEGER": ("int32", "int64", "Int32"), "DOUBLE": ("Float64",), "BOOLEAN": ("boolean", "bool")}
 
 WITH_DEVICE = {
     "ops": [

@@ -1,4 +1,4 @@
-"""Write the generated pages under docs/: rules, schema, commands. With --check only say which are stale (exit code 1).
+"""Write the generated pages under docs/: rules, schema, commands, health. With --check only say which are stale (exit code 1).
 
 usage: python tools/docs.py [--check]
 """
@@ -14,6 +14,7 @@ import typer
 from tracediag.cli import app
 from tracediag.docgen import rule_pages
 from tracediag.kinds import KINDS, PHASES
+from tracediag.problems import PROBLEMS, Problem
 from tracediag.rules import load_rules
 from tracediag.schema import TABLES, Table
 
@@ -29,11 +30,15 @@ The same tables for every framework and file format; rules and `Trace.sql` query
 from the start of the trace. Unknown is NULL, never 0 or -1. A table of facts comes from the run.json that `tracediag profile`
 writes and is absent when a trace came without one."""
 
+HEALTH = """\
+Before any rule speaks, the trace itself is checked. What is wrong with it stands under `health` in every report: what was lost is
+counted, and the rest is used. Some problems lower the severity that findings can have."""
+
 
 def pages() -> dict[str, str]:
     """Path under docs/ -> text of every generated page."""
     rules = {f"rules/{name}": text for name, text in rule_pages(load_rules()).items()}
-    return {**rules, "schema.md": schema_page(), "commands.md": commands_page()}
+    return {**rules, "schema.md": schema_page(), "commands.md": commands_page(), "health.md": health_page()}
 
 
 def schema_page() -> str:
@@ -71,6 +76,16 @@ def _vocabulary(words: Mapping[str, str]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def health_page() -> str:
+    """Everything that `health` can say of a trace."""
+    parts = [f"## `{p.id}`\n\n{p.level}. {p.meaning}\n\n- Effect: {p.effect}{_cap(p)}\n- What to do: {p.fix}." for p in PROBLEMS]
+    return "\n\n".join([f"# Health of a trace\n\n{GENERATED}", HEALTH, *parts]) + "\n"
+
+
+def _cap(problem: Problem) -> str:
+    return "" if problem.cap == "high" else f" No finding is above {problem.cap}."
 
 
 def commands_page() -> str:

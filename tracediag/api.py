@@ -52,11 +52,14 @@ def explain(
     params: rule id -> parameter -> value. Raises what `load` raises, and RuleError for wrong rules or unknown names.
     """
     from tracediag import engine, summary
+    from tracediag.problems import severity_cap
     from tracediag.rules import load_rules
 
     known = load_rules([str(folder) for folder in rules])
     seen = _loaded(trace)
-    result = engine.run(seen, known, select=select, ignore=ignore, min_saving=min_saving, params=params, script=summary.script_of(seen))
+    cap = severity_cap(item.id for item in seen.health)
+    script = summary.script_of(seen)
+    result = engine.run(seen, known, select=select, ignore=ignore, min_saving=min_saving, params=params, script=script, cap=cap)
     return summary.summarize(seen, result, len(known))
 
 

@@ -19,7 +19,7 @@ from tracediag.links import launches, owners, subtree_sums
 from tracediag.nesting import parents, self_times
 from tracediag.phases import PHASE_NAMES, phase_codes
 from tracediag.sidecar import fill, graph_columns, python_sources, recorded_sources
-from tracediag.steps import Steps, find_steps, find_windows, step_of
+from tracediag.steps import Steps, find_steps, find_windows, mark_cut, step_of
 from tracediag.trace import Trace
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def derive(raws: Sequence[Raw], run: dict[str, Any] | None, inputs: Sequence[dic
     steps = find_steps(events)
     ranks = np.where(events.rank.valid, events.rank.values, -1)
     step_row = step_of(steps, ranks, events.start, launch)
+    for counted in (events.role_is("op"), events.role_is(*DEVICE_ROLES)):
+        steps = mark_cut(steps, step_row, counted)
     phases = phase_codes(events, kinds, KIND_NAMES, parent, launch, step_row)
     kinds = _optimizer_kinds(events, kinds, phases)
     keys, names = _device_keys(events, ranks)
@@ -243,4 +245,3 @@ def _any_value(cells: Cells) -> bool:
     if isinstance(cells, Ints):
         return bool(cells.valid.any())
     return len(cells) > 0
-

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracediag.columns import Health
 from tracediag.intervals import merge, total
+from tracediag.recordingchecks import capture_cut_off, clock_skew, no_device, unlinked, unrecorded_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,16 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["check_trace"]
 
-UNLINKED_SHARE = 0.01
 OVERHEAD = 1.2
+OVERLAP = 0.01
 FEW_STEPS = 3
-LEAST_LAUNCHES = 20
+CHECKS = (no_device, unlinked, capture_cut_off, unrecorded_work, clock_skew)
 
 
 def check_trace(trace: Trace) -> tuple[Health, ...]:
     """Every health item of a Trace: those of the readers and of the capture first, then these checks, each id once."""
     items = [*trace.file_health, *_notes(trace)]
-    for check in (_no_steps, _outliers, _no_device, _unlinked, _stream_overlap, _overhead):
+    for check in (_no_steps, _outliers, _cut_steps, *CHECKS, _stream_overlap, _overhead):
         items.extend(check(trace))
     return tuple({item.id: item for item in reversed(items)}.values())[::-1]
 
@@ -54,11 +55,11 @@ def _no_steps(trace: Trace) -> Iterator[Health]:
 
 
 def _outliers(trace: Trace) -> Iterator[Health]:
-    """Steps that shares leave out."""
+    """Steps that shares leave out for their length."""
     steps = trace.step_table
-    if not steps.settled.all():
+    if not steps.usual.all():
         length = (steps.end - steps.start) / 1e6
-        left_out = f"{int((~steps.settled).sum())} of {len(steps)} recorded steps"
+        left_out = f"{int((~steps.usual).sum())} of {len(steps)} recorded steps"
         yield Health(
             "outlier-steps",
             "info",
@@ -67,29 +68,16 @@ def _outliers(trace: Trace) -> Iterator[Health]:
         )
 
 
-def _no_device(trace: Trace) -> Iterator[Health]:
-    """Launch calls but no device work: the profiler was not allowed to see the device."""
-    calls = int((trace.strings("role").isin(["runtime"]) & trace.strings("kind").isin(["launch"])).sum())
-    if calls >= LEAST_LAUNCHES and not trace.has_device:
+def _cut_steps(trace: Trace) -> Iterator[Health]:
+    """First and last steps that hold only a part of their events."""
+    cut = trace.step_table.cut
+    if cut is not None and cut.any():
+        numbers = ", ".join(map(str, trace.step_table.number[cut].tolist()))
         yield Health(
-            "no-device-events",
-            "warning",
-            f"{calls} launch calls but no device event: the profiler could not see the device",
-            "device time is unknown; allow the counters (NVIDIA: NVreg_RestrictProfilingToAdminUsers=0 or CAP_SYS_ADMIN) and record again",
-        )
-
-
-def _unlinked(trace: Trace) -> Iterator[Health]:
-    work = np.flatnonzero(trace.device_mask)
-    if len(work) == 0:
-        return
-    lost = int((trace.launch[work] < 0).sum())
-    if lost > UNLINKED_SHARE * len(work):
-        yield Health(
-            "device-without-launch",
+            "cut-off-step",
             "info",
-            f"{lost} of {len(work)} device events ({lost / len(work):.1%}) have no launch call in the trace",
-            "they were launched before the recording began, or their correlation was not kept: their phase and source line are unknown",
+            f"the recording holds less than half of step {numbers}",
+            "shares and the breakdown leave it out; start and stop the profiler at the boundary of a step",
         )
 
 
@@ -102,7 +90,8 @@ def _stream_overlap(trace: Trace) -> Iterator[Health]:
     order = np.lexsort((trace.start[work], lane))
     lanes, start, end = lane[order], trace.start[work][order], trace.end[work][order]
     clash = (lanes[1:] == lanes[:-1]) & (start[1:] < end[:-1] - 1000)
-    if int(clash.sum()) > 0.01 * len(work):
+    shared = int((np.minimum(end[:-1], end[1:]) - start[1:])[clash].sum())
+    if int(clash.sum()) > OVERLAP * len(work) and shared > OVERLAP * int((end - start).sum()):
         both = total(merge(start, end))
         yield Health(
             "stream-overlap",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +121,7 @@ def _usual(raw: Raw, odd: Mask) -> IntArray:
 
 def _take(raw: Raw, keep: Mask) -> Raw:
     """The rows of `raw` that are kept."""
-    columns = {}
+    columns: dict[str, Any] = {}
     for column in fields(raw):
         cells = getattr(raw, column.name)
         if isinstance(cells, Coded | Ints):

@@ -11,12 +11,12 @@ import numpy as np
 from tracediag.columns import Coded, Ints, MemoryColumns, Raw, code_strings
 from tracediag.derive import derive
 from tracediag.errors import InputError
-from tracediag.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tracediag.database import Cells
+    from tracediag.trace import Trace
 
 __all__ = ["trace_from_rows"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from tracediag.assemble import Events
     from tracediag.columns import IntArray
 
-__all__ = ["Steps", "find_steps", "find_windows", "step_of"]
+__all__ = ["Steps", "find_steps", "find_windows", "mark_cut", "step_of"]
 
 MARKER = "tracediag_step"
 LEAST = 3  # repeats that make a pattern a step
 OUTLIER = 3.0  # times the median
 MOST_OUTLIERS = 0.25  # part of the steps; more of them are no outliers
 LEAST_FOR_OUTLIERS = 5
+CUT = 0.5  # part of the usual number of events
+ALIKE = 0.8  # the other steps hold about as many
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Steps:
     start: IntArray
     end: IntArray
     found_by: str
+    cut: npt.NDArray[np.bool_] | None = None  # first and last steps of which the recording holds a part only (see `mark_cut`)
 
     @property
     def window(self) -> bool:
@@ -48,14 +51,37 @@ class Steps:
         return len(self.start)
 
     @property
-    def settled(self) -> npt.NDArray[np.bool_]:
-        """Steps that shares are taken from: all, but for a few that take several times as long as the usual one (a compilation, an
-        evaluation, a checkpoint), which would drown what every step does. Those are named in `health`."""
+    def usual(self) -> npt.NDArray[np.bool_]:
+        """All steps but a few that take several times as long as the usual one (a compilation, an evaluation, a checkpoint)."""
         length = self.end - self.start
         if self.window or len(length) < LEAST_FOR_OUTLIERS:
             return np.ones(len(length), np.bool_)
         usual = length <= OUTLIER * np.median(length)
         return usual if (~usual).mean() <= MOST_OUTLIERS else np.ones(len(length), np.bool_)
+
+    @property
+    def settled(self) -> npt.NDArray[np.bool_]:
+        """Steps that shares are taken from: the usual ones that are whole; the others would drown what every step does. Those are
+        named in `health`."""
+        return self.usual if self.cut is None else self.usual & ~self.cut
+
+
+def mark_cut(steps: Steps, step_row: IntArray, counted: npt.NDArray[np.bool_]) -> Steps:
+    """`steps` with `cut` set: marked steps at either end of a rank with under half of the rows (`counted`) that the others hold.
+
+    step_row: row of `steps` of each event, -1: none; counted: rows that every step holds many of, both shape (n,).
+    """
+    cut = np.zeros(len(steps), np.bool_) if steps.cut is None else steps.cut.copy()
+    if steps.found_by != "marker":
+        return steps
+    counts = np.bincount(step_row[counted & (step_row >= 0)], minlength=len(steps))
+    for rank in distinct(steps.rank):
+        mine = np.flatnonzero(steps.rank == rank)
+        inner = counts[mine[1:-1]]
+        if len(mine) >= LEAST_FOR_OUTLIERS and inner.min() >= ALIKE * inner.max() > 0:
+            ends = mine[[0, -1]]
+            cut[ends] |= counts[ends] < CUT * np.median(inner)
+    return replace(steps, cut=cut) if cut.any() else steps
 
 
 def _ranks(events: Events) -> IntArray:

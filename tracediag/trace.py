@@ -13,11 +13,12 @@ import numpy.typing as npt
 from tracediag.columns import Coded, Health, IntArray, Ints, Raw
 from tracediag.database import Cells, connect, frame, rows_frame
 from tracediag.distinct import distinct
-from tracediag.intervals import Spans, empty, merge
+from tracediag.intervals import Spans, empty, merge, subtract
 from tracediag.kinds import DEVICE_ROLES
 from tracediag.nesting import inherit
 from tracediag.plausible import plausible
 from tracediag.schema import TABLES, table
+from tracediag.unrecorded import waits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +37,13 @@ def build_trace(raws: Sequence[Raw], run: dict[str, Any] | None = None, inputs: 
     from tracediag.derive import derive
 
     return derive([plausible(raw) for raw in raws], run, inputs)
+
+
+def _coded(columns: Mapping[str, Cells], name: str) -> Coded:
+    cells = columns[name]
+    if not isinstance(cells, Coded):
+        raise TypeError(f"{name} is not a string column")
+    return cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +90,11 @@ class Trace:
 
     def strings(self, name: str) -> Coded:
         """A string column of `ops`, dictionary-coded. Raises TypeError for a numeric column."""
-        cells = self.columns[name]
-        if not isinstance(cells, Coded):
-            raise TypeError(f"{name} is not a string column")
-        return cells
+        return _coded(self.columns, name)
 
     def gap_strings(self, name: str) -> Coded:
         """A string column of `gaps`, dictionary-coded. Raises TypeError for a numeric column."""
-        cells = self.gap_columns[name]
-        if not isinstance(cells, Coded):
-            raise TypeError(f"{name} is not a string column")
-        return cells
+        return _coded(self.gap_columns, name)
 
     @cached_property
     def start(self) -> IntArray:
@@ -272,10 +274,18 @@ class Trace:
         return merge(self.gap_table.start[at] + shift, self.gap_table.end[at] + shift)
 
     def step_intervals(self) -> Spans:
-        """Merged time of the settled steps (see `Steps.settled`), on the claim time line."""
+        """Merged time of the settled steps (see `Steps.settled`) without `unrecorded`, on the claim time line."""
         shift = self.lane_shift(self.step_table.rank)
         use = self.step_table.settled
-        return merge((self.step_table.start + shift)[use], (self.step_table.end + shift)[use])
+        return subtract(merge((self.step_table.start + shift)[use], (self.step_table.end + shift)[use]), self.unrecorded)
+
+    @cached_property
+    def unrecorded(self) -> Spans:
+        """Time in which a device waits for work that is not in the trace (see `unrecorded.waits`), on the claim time line."""
+        if not self.has_device:
+            return empty()
+        whole = int((self.step_table.end - self.step_table.start).sum())
+        return self.gap_claim(waits(self.gap_table, self.start, self.device_key, whole))
 
     def step_stats(self) -> dict[str, Any]:
         """Step times, see `stats.step_stats`."""
