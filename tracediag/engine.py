@@ -126,7 +126,7 @@ def _finding(trace: Trace, owned: Owned, rule: Rule, totals: Totals, script: str
         confidence=claim.confidence,
         share=round(claim.share, 6),
         speedup=whatif.predict(trace, claim, rule) if rule.saving.transform != "none" else None,
-        message=fill_message(rule.message, _facts(claim, rule, totals)),
+        message=fill_message(rule.message, _facts(claim, rule, totals, _whole(trace, claim, rule))),
         where=places(trace, claim),
         evidence=evidence(trace, claim, totals),
         why=rule.why,
@@ -135,6 +135,7 @@ def _finding(trace: Trace, owned: Owned, rule: Rule, totals: Totals, script: str
         references=rule.references,
         also=tuple(sorted(owned.also)),
         fingerprint=fingerprint(rule.id, script, claim.group),
+        share_of=_whole(trace, claim, rule),
     )
 
 
@@ -144,10 +145,17 @@ def _fixes(trace: Trace, rule: Rule) -> tuple[Fix, ...]:
     return tuple(fix for fix in rule.fix if fix.framework in frameworks) or rule.fix
 
 
-def _facts(claim: Claim, rule: Rule, totals: Totals) -> dict[str, object]:
+def _whole(trace: Trace, claim: Claim, rule: Rule) -> str:
+    """What the share of a claim is a part of, in words."""
+    if claim.by_series or rule.category == "measurement":
+        return "the measured time"
+    return "the step" if trace.has_steps else "the recorded time"
+
+
+def _facts(claim: Claim, rule: Rule, totals: Totals, whole: str) -> dict[str, object]:
     """What a message may name: columns of the first row, parameters, and the engine's own facts."""
     base = totals.series_ns / len(totals.series_steps) if claim.by_series else totals.step_ns / totals.count
-    return {**rule.params, **claim.facts, "percent": claim.share * 100, "ms_per_step": claim.share * base / 1e6}
+    return {**rule.params, **claim.facts, "percent": claim.share * 100, "ms_per_step": claim.share * base / 1e6, "whole": whole}
 
 
 def _saves(finding: Finding, percent: float) -> bool:

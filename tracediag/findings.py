@@ -41,8 +41,11 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause. share: part of the step that this cause owns, 0..1; where: lines of the user's code; also: other rules that matched
-    the same time; evidence: one dict an op group (op, kind, count_per_step, ms_per_step, shapes, ...)."""
+    """One cause.
+
+    share: part of `share_of` (the step, the recorded time, the measured time) that this cause owns, 0..1. where: lines of the user's
+    code. also: other rules that matched the same time. evidence: one dict an op group (op, kind, count_per_step, ms_per_step, shapes).
+    """
 
     rule: str
     code: str
@@ -61,6 +64,7 @@ class Finding:
     references: tuple[str, ...]
     also: tuple[str, ...]
     fingerprint: str
+    share_of: str = "the step"
 
 
 @dataclass(frozen=True)

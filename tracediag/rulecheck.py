@@ -37,7 +37,7 @@ CLAIM_COLUMNS = (
 )
 """Columns of a query that the engine understands; all others are facts for the message."""
 
-ENGINE_FACTS = ("percent", "ms_per_step")
+ENGINE_FACTS = ("percent", "ms_per_step", "whole")
 """Facts that the engine adds for the message: share of the step in percent, and milliseconds a step."""
 
 TRACE_NEEDS = ("device",)

@@ -29,7 +29,7 @@ _PACKAGES = (
     "jax|jaxlib|flax|optax"
 )
 _LIBRARY = re.compile(
-    rf"(^|/)(site-packages|dist-packages|lib/python3[^/]*)/|^({_PACKAGES})/|(^|/)(runpy|contextlib|threading)\.py$|^<"
+    rf"(^|/)(site-packages|dist-packages|lib/python3[^/]*|torchinductor_[^/]+|\.triton)/|^({_PACKAGES})/|(^|/)(runpy|contextlib|threading)\.py$|^<"
 )
 """Frames of libraries: installed ones by their folder, and packages whose path the profiler shortened to the package's name."""
 

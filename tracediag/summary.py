@@ -83,7 +83,7 @@ def _percent(share: float) -> str:
 def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
     place = f" ({finding.where[0].file}:{finding.where[0].line})" if finding.where else ""
-    whose = "of the measured time is wrong" if finding.category == "measurement" else "of the step"
+    whose = "of the measured time is wrong" if finding.category == "measurement" else f"of {finding.share_of}"
     return f"{title}{place}: {_percent(finding.share)} {whose}{_gain(finding)}."
 
 

@@ -24,7 +24,7 @@ KEYS = {
     "steps": "count median_ms mad_ms unprofiled_median_ms unprofiled_mean_ms found_by",
     "device": "kernels busy_ms busy_share window_ms",
     "breakdown": "phase host_ms device_ms idle_ms share",
-    "findings": "rule code title category severity confidence share speedup message where evidence why fix changes_training"
+    "findings": "rule code title category severity confidence share share_of speedup message where evidence why fix changes_training"
     " references also fingerprint",
     "speedup": "low high",
     "where": "file line function",

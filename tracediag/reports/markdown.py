@@ -57,7 +57,7 @@ def _breakdown(report: Report) -> Iterator[str]:
 def _finding(finding: Finding) -> Iterator[str]:
     facts = [
         finding.severity,
-        f"{phrases.percent(finding.share)} of the step",
+        f"{phrases.percent(finding.share)} of {finding.share_of}",
         phrases.speedup(finding.speedup),
         phrases.confidence(finding),
         f"`{finding.rule}` ({finding.code})",

@@ -103,7 +103,7 @@ def _finding(finding: Finding, width: int, again: bool) -> Iterator[RenderableTy
     title = Text(f"{finding.severity.upper():<{LABEL}}", style=STYLES[finding.severity])
     title.append(phrases.line(finding.title), style="bold")
     yield title.append(f"  {finding.code} {finding.rule}", style="dim")
-    facts = [f"{phrases.percent(finding.share)} of the step", phrases.speedup(finding.speedup), phrases.confidence(finding)]
+    facts = [f"{phrases.percent(finding.share)} of {finding.share_of}", phrases.speedup(finding.speedup), phrases.confidence(finding)]
     rows: list[tuple[str, RenderableType]] = [("", Text(" · ".join(facts)))]
     if finding.where:
         rows.append(("Line", Text(phrases.where(finding), style="bold")))
@@ -161,7 +161,7 @@ def _quiet(findings: list[Finding]) -> Table:
     for finding in findings:
         where = phrases.where(finding, most=1)
         gain = phrases.speedup(finding.speedup) if finding.speedup else ""
-        facts = [f"{phrases.percent(finding.share)} of the step", gain, where, finding.rule]
+        facts = [f"{phrases.percent(finding.share)} of {finding.share_of}", gain, where, finding.rule]
         told = f"{phrases.line(finding.title)}: {', '.join(fact for fact in facts if fact)}"
         rows.append((finding.severity, Text(told)))
     return _labelled(rows)
