@@ -3,8 +3,8 @@
 usage: python benchmarks/hooks_pairs.py [--pairs N] [--python PATH] [--json FILE]
 
 Each pair runs one script twice, without tracediag and under its hooks with a warm-up that never ends (so no window opens), in an order
-that alternates. The script times its own steps after a warm-up, on one thread: the median of their CPU times, which other work on the machine
-disturbs least, and of their wall times. The interval is Student's, on the logarithms of the ratios.
+alternates. The script times its own steps after a warm-up, on one thread: the median of their CPU times, which other work disturbs least,
+and of their wall times. The interval is Student's, on the logarithms of the ratios.
 """
 
 import argparse
