@@ -6,10 +6,12 @@ A format is a module with `FORMAT`, `sniff(head) -> bool` and `read(source) -> R
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tracediag.columns import Health
 from tracediag.errors import InputError, NotATraceError
-from tracediag.readers import kineto, xplane
+from tracediag.readers import kineto, tf1runmetadata, tf1timeline, tflocaltrace, tftracejson, xplane
 from tracediag.readers._unknown import describe
 from tracediag.sources import Source, open_sources
 
@@ -35,7 +37,8 @@ class Reader(Protocol):
         """The columns of one file. Raises NotATraceError, BrokenTraceError or InputError."""
 
 
-READERS: tuple[Reader, ...] = (kineto, xplane)
+READERS: tuple[Reader, ...] = (tftracejson, tf1timeline, kineto, xplane, tf1runmetadata, tflocaltrace)
+"""In the order in which they are asked; JSON formats that know themselves by a name come before Kineto, which has none."""
 
 
 def read_source(source: Source) -> Raw:
@@ -43,8 +46,18 @@ def read_source(source: Source) -> Raw:
     head = source.head()
     for reader in READERS:
         if reader.sniff(head):
-            return reader.read(source)
+            raw = reader.read(source)
+            return raw if len(raw) else replace(raw, health=(*raw.health, _no_events(source, raw)))
     raise NotATraceError(f"{source.name}: {describe(head)}")
+
+
+def _no_events(source: Source, raw: Raw) -> Health:
+    return Health(
+        "no-events",
+        "error",
+        f"{source.name} holds {raw.events} records but no timed event",
+        "nothing can be said from it; keep the profiler on while steps run, and stop it before the export",
+    )
 
 
 def read_all(paths: Sequence[str]) -> tuple[list[Raw], dict[str, Any] | None, list[dict[str, Any]]]:

@@ -73,7 +73,10 @@ def _arg(key: str, default: Any = EMPTY) -> Any:
 
 
 class OpArgs(msgspec.Struct, gc=False):
-    """Host ops and annotations. Fields stand in the order in which Kineto writes them, which msgspec matches fastest."""
+    """Host ops and annotations. Fields stand in the order in which Kineto writes them, which msgspec matches fastest.
+
+    step_num and label (and lane of device work) are written by our own export of traces that did not come from torch.
+    """
 
     external: int | None = _arg("External id", NONE)
     sequence: int | None = _arg("Sequence number", NONE)
@@ -86,6 +89,8 @@ class OpArgs(msgspec.Struct, gc=False):
     shapes_old: msgspec.Raw = _arg("Input dims")
     out_shapes: msgspec.Raw = _arg("Output dims")
     out_types: msgspec.Raw = _arg("Output type")
+    step_num: int | None = _arg("step_num", NONE)
+    label: msgspec.Raw = _arg("label")
 
 
 class RuntimeArgs(msgspec.Struct, gc=False):
@@ -117,6 +122,8 @@ class DeviceArgs(msgspec.Struct, gc=False):
     sync_kind: msgspec.Raw = _arg("cuda_sync_kind")
     wait_stream: msgspec.Raw = _arg("wait_on_stream")
     wait_correlation: msgspec.Raw = _arg("wait_on_cuda_event_record_corr_id")
+    lane: str | None = _arg("lane", None)
+    label: msgspec.Raw = _arg("label")
 
 
 DEVICE_DETAIL = {

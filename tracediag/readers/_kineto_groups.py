@@ -49,6 +49,7 @@ def op_group(raws: Sequence[Any]) -> Group:
             "external": positive(int64([a.external for a in args])),
             "sequence": positive(int64([a.sequence for a in args]), 0),
             "flops": int64([a.flops for a in args]),
+            "step_num": int64([a.step_num for a in args]),
         },
         {
             "in_shapes": _newer(texts_if_any([a.shapes for a in args]), texts_if_any([a.shapes_old for a in args])),
@@ -57,6 +58,7 @@ def op_group(raws: Sequence[Any]) -> Group:
             "in_values": texts_if_any([a.values for a in args]),
             "out_shapes": texts_if_any([a.out_shapes for a in args]),
             "out_dtypes": texts_if_any([a.out_types for a in args]),
+            "label": texts_if_any([a.label for a in args]),
         },
         [a.fwd_thread if a.fwd_thread != NONE else None for a in args],
     )
@@ -84,7 +86,7 @@ def runtime_group(raws: Sequence[Any]) -> Group:
 
 
 def device_group(events: Sequence[Event], raws: Sequence[Any]) -> Group:
-    """Work and ranges on the device's timeline. A lane key is ("gpu", device, stream)."""
+    """Work and ranges on the device's timeline. A lane key is ("gpu" or the lane's whole name, device, stream)."""
     args = decode_args(DeviceArgs, raws)
     columns = [texts([getattr(a, name) for a in args]) for name in DEVICE_DETAIL]
     group = Group(
@@ -93,10 +95,10 @@ def device_group(events: Sequence[Event], raws: Sequence[Any]) -> Group:
             "correlation": positive(int64([a.correlation for a in args])),
             "bytes": int64([a.bytes for a in args]),
         },
-        {},
+        {"label": texts_if_any([a.label for a in args])},
         list(zip(*columns, strict=True)),
         [
-            ("gpu", e.pid if a.device == NONE else a.device, e.tid if a.stream == NONE else a.stream)
+            (a.lane or "gpu", e.pid if a.device == NONE else a.device, e.tid if a.stream == NONE else a.stream)
             for a, e in zip(args, events, strict=True)
         ],
     )
@@ -138,5 +140,5 @@ def detail_text(key: Hashable, more: dict[str, Any] | None = None) -> str | None
 
 
 def lane_text(key: tuple[Any, Any]) -> str:
-    """Lane of a host event: "pid/tid"."""
-    return f"{key[0]}/{key[1]}"
+    """Lane of a host event: "pid/tid", "pid" where it has no thread."""
+    return f"{key[0]}/{key[1]}" if key[1] != "" else str(key[0])

@@ -6,7 +6,18 @@ import json
 import re
 from typing import Any, NamedTuple
 
-__all__ = ["Named", "copy_bytes", "copy_details", "host_event", "input_dtypes", "input_shapes", "kernel_details", "tf_dtype", "tf_op_parts"]
+__all__ = [
+    "Named",
+    "copy_bytes",
+    "copy_details",
+    "host_event",
+    "input_dtypes",
+    "input_shapes",
+    "kernel_details",
+    "plain_op",
+    "tf_dtype",
+    "tf_op_parts",
+]
 
 _TF_OP = re.compile(r"([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*|_[A-Za-z0-9_.\\/>-]+):([A-Z_][A-Za-z0-9_]*)$")
 _FUNCTION_NODE = re.compile(r"__(?:inference|forward|backward)_")
@@ -51,7 +62,12 @@ def host_event(name: str) -> Named:
 def tf_op_parts(text: str) -> tuple[str | None, str | None]:
     """(node, op type) of 'scope/node:OpType', oneDNN's own types under the name that the user wrote; (None, None) for other text."""
     match = _TF_OP.match(text)
-    return (match.group(1), _MKL.sub("", match.group(2), count=1)) if match else (None, None)
+    return (match.group(1), plain_op(match.group(2))) if match else (None, None)
+
+
+def plain_op(kind: str) -> str:
+    """An op type under the name that the user wrote: oneDNN's '_MklConv2D' and '_MklNativeConv2D' are Conv2D."""
+    return _MKL.sub("", kind, count=1)
 
 
 def kernel_details(text: str) -> dict[str, Any]:
