@@ -25,6 +25,7 @@ __all__ = [
     "dtype_list",
     "json_text",
     "pack_detail",
+    "string",
 ]
 
 EMPTY = msgspec.Raw(b"")
@@ -206,6 +207,14 @@ def json_text(raw: bytes) -> str | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False) if value else None
+
+
+def string(raw: bytes) -> str | None:
+    """The text of a raw JSON string; None for anything else."""
+    try:
+        return msgspec.json.decode(raw, type=str) if raw else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def dtype_list(raw: bytes) -> str | None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
 from tracediag.readers._coding import NONE, Codes, Dictionary, Integers, joined_ints, nanoseconds
-from tracediag.readers._kineto_args import dtype_list, json_text
+from tracediag.readers._kineto_args import dtype_list, json_text, string
 from tracediag.readers._kineto_groups import Group, detail_text, device_group, lane_text, op_group, runtime_group
 from tracediag.readers._kineto_memory import MemoryRows
 from tracediag.readers._kineto_roles import MEMORY, METADATA, final_roles, role_of
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["KinetoColumns"]
 
-_OPS = np.isin(ROLES, ("op", "annotation", "framework"))
+_OPS = np.isin(ROLES, ("op", "function", "annotation", "framework"))
 _DEVICE = np.isin(ROLES, ("kernel", "copy", "memset", "device_annotation", "device_sync"))
 _RUNTIME = np.isin(ROLES, ("runtime",))
 _STEP = re.compile(r"ProfilerStep#(\d+)$")
-_NUMBERS = ("external", "correlation", "sequence", "flops", "bytes")
+_NUMBERS = ("external", "correlation", "sequence", "flops", "bytes", "step_num")
 _STRINGS = ("in_shapes", "in_dtypes", "in_strides", "in_values", "out_shapes", "out_dtypes")
 _KIND, _LANE, _NAME = attrgetter("ph", "cat"), attrgetter("pid", "tid"), attrgetter("name")
 _LIMIT = 1 << 62
@@ -44,6 +44,7 @@ class KinetoColumns:
         self.memory = MemoryRows()
         self._name, self._lane, self._device = Codes(), Codes(_lane), Codes(_device)
         self._strings = {column: Codes(dtype_list if column.endswith("dtypes") else json_text) for column in _STRINGS}
+        self._label = Codes(string)
         self._detail = Codes(detail_text)
         self._numbers = {column: Integers() for column in _NUMBERS}
         self._starts: list[IntArray] = []
@@ -97,6 +98,7 @@ class KinetoColumns:
                 codes.add_null(n)
             else:
                 codes.add_at(given, ops, n)
+        self._add_labels(n, (ops, op), (device, work))
         self._scatter(n, (ops, op), (calls, call), (device, work))
 
     def _scatter(self, n: int, *groups: tuple[npt.NDArray[Any], Group]) -> None:
@@ -112,6 +114,14 @@ class KinetoColumns:
             if group.details:
                 codes[index] = self._detail.table.codes(group.details, len(index))
         self._detail.add_codes(codes)
+
+    def _add_labels(self, n: int, *groups: tuple[npt.NDArray[Any], Group]) -> None:
+        given = [(index, texts) for index, group in groups if (texts := group.strings["label"]) is not None]
+        if not given:
+            self._label.add_null(n)
+            return
+        index = np.concatenate([index for index, _ in given])
+        self._label.add_at([text for _, texts in given for text in texts], index, n)
 
     def bad(self) -> int:
         """How many rows have an unusable start or duration."""
@@ -132,17 +142,17 @@ class KinetoColumns:
         roles = final_roles(np.concatenate(self._roles)[keep] if self._roles else np.zeros(0, np.int8), name)
         return Raw(
             format=form,
-            framework="torch",
+            framework=facts.get("framework", "torch"),
             events=self.events,
             rank=rank,
             name=name,
             role=Coded(roles, ROLES),
-            label=Coded(np.full(len(start), -1, np.int32), ()),
+            label=self._label.coded(keep),
             device=self._device.coded(keep),
             lane=self._lane.coded(keep),
             start_ns=start + shift,
             dur_ns=joined_ints(self._durs)[keep],
-            step_num=_step_numbers(name, roles == ROLES.index("annotation")),
+            step_num=_step_numbers(name, roles == ROLES.index("annotation"), self._numbers["step_num"].ints(keep)),
             detail=self._detail.coded(keep),
             memory=self.memory.columns(shift),
             facts=facts,
@@ -152,7 +162,7 @@ class KinetoColumns:
 
     def _rest(self, keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
         columns: dict[str, Any] = {column: codes.coded(keep) for column, codes in self._strings.items()}
-        return columns | {column: integers.ints(keep) for column, integers in self._numbers.items()}
+        return columns | {column: integers.ints(keep) for column, integers in self._numbers.items() if column != "step_num"}
 
 
 def _lane_keys(rows: Sequence[Event], device: npt.NDArray[Any], work: Group) -> list[tuple[Any, ...]]:
@@ -165,6 +175,8 @@ def _lane_keys(rows: Sequence[Event], device: npt.NDArray[Any], work: Group) -> 
 def _lane(key: tuple[Any, ...]) -> str:
     if len(key) == 2:
         return lane_text((key[0], key[1]))
+    if key[0] != "gpu":
+        return str(key[0])
     stream = key[2].removeprefix("stream ").strip() if isinstance(key[2], str) else key[2]
     return f"gpu {key[1]} stream {stream}"
 
@@ -173,8 +185,10 @@ def _device(number: Any) -> str | None:
     return f"cuda:{number}" if isinstance(number, int) or str(number).isdigit() else str(number) or None
 
 
-def _step_numbers(name: Coded, annotation: npt.NDArray[np.bool_]) -> Ints:
+def _step_numbers(name: Coded, annotation: npt.NDArray[np.bool_], given: Ints) -> Ints:
+    """The step that an annotation marks: by its name, else as its args say."""
     found = [_STEP.match(value) for value in name.values]
     numbers = np.array([int(m.group(1)) if m and len(m.group(1)) < 19 else 0 for m in found] + [0], np.int64)
-    valid = annotation & name.where([m is not None for m in found])
-    return Ints(np.where(valid, numbers[name.codes], 0), valid)
+    named = annotation & name.where([m is not None for m in found])
+    valid = named | (annotation & given.valid)
+    return Ints(np.where(named, numbers[name.codes], np.where(valid, given.values, 0)), valid)

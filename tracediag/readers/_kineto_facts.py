@@ -31,6 +31,8 @@ def trace_facts(keys: dict[str, Any], lane_names: dict[str, str]) -> dict[str, A
     if versions := {name: keys[key] for key, name in _VERSIONS.items() if key in keys}:
         facts["versions"] = versions
     facts.update({flag: bool(keys[flag]) for flag in _FLAGS if flag in keys})
+    if keys.get("framework") in ("tensorflow", "jax"):  # written by our own export
+        facts["framework"] = keys["framework"]
     if isinstance(keys.get("distributedInfo"), dict):
         facts["distributed"] = keys["distributedInfo"]
     if isinstance(keys.get("baseTimeNanoseconds"), int):

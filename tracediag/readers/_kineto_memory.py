@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from tracediag.readers._chrome import Event
 
-__all__ = ["MemoryRows"]
+__all__ = ["DEVICE_TYPES", "MemoryRows"]
 
-_DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "cuda", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "npu"}
+DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "cuda", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "npu"}
 """c10::DeviceType -> the name that torch users know; HIP (6) calls itself cuda."""
 
 
@@ -60,5 +60,5 @@ def _device(key: tuple[int | None, int | None]) -> str | None:
     kind, number = key
     if kind is None or kind == NONE:
         return None
-    name = _DEVICE_TYPES.get(kind, f"device{kind}")
+    name = DEVICE_TYPES.get(kind, f"device{kind}")
     return name if kind == 0 or number is None or number in (NONE, -1) else f"{name}:{number}"

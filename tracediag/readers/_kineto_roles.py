@@ -15,6 +15,7 @@ DROP, MEMORY, METADATA = -1, -2, -3
 _ROLE_OF = {
     "cpu_op": "op",
     "operator": "op",
+    "function": "function",
     "user_annotation": "annotation",
     "python_function": "python",
     "cuda_runtime": "runtime",
@@ -38,7 +39,8 @@ _ROLE_OF = {
     "cuda_sync": "device_sync",
     "overhead": "overhead",
 }
-_WHOLE_TRACE = ("trace",)
+_NO_EVENTS = ("trace", "tracediag_finding")
+"""The span of the whole trace, and the findings that our own export adds."""
 _RANGES = ("ProfilerStep#", "nccl:", "gloo:", "mpi:", "ucc:", "Optimizer.", "enumerate(DataLoader)")
 """Names of ranges that old versions write as cpu_op."""
 _OP_NAMES = ("aten::", "autograd::", "torch::", "prims::", "c10::", "quantized::")
@@ -48,7 +50,7 @@ def role_of(ph: str, cat: str) -> int:
     """Index in ROLES, or DROP, MEMORY, METADATA."""
     cat = cat.lower()
     if ph == "X":
-        return DROP if cat in _WHOLE_TRACE else ROLES.index(_ROLE_OF.get(cat, "framework"))
+        return DROP if cat in _NO_EVENTS else ROLES.index(_ROLE_OF.get(cat, "framework"))
     if ph in ("i", "I") and cat == "cpu_instant_event":
         return MEMORY
     return METADATA if ph == "M" else DROP
