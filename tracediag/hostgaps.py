@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tracediag.gaps import OWNERS, Gaps, HostRows
 from tracediag.intervals import merge, subtract
+from tracediag.phases import INPUT_THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,8 @@ def find_host_gaps(
     owner is `python`, the host row the innermost event around the gap on the lane that runs the next operator.
     """
     finder = HostRows(events, parent)
-    busy_rows = np.flatnonzero(events.role_is("op") | (kinds == "input_wait") | (kinds == "compile"))
+    pipeline = events.lane.where([INPUT_THREADS in lane for lane in events.lane.values])  # works beside the step, not for it
+    busy_rows = np.flatnonzero((events.role_is("op") & ~pipeline) | (kinds == "input_wait") | (kinds == "compile"))
     parts = []
     for key, window in windows.items():
         rank = _rank_rows(events, ranks[key], busy_rows)

@@ -175,7 +175,7 @@ TENSORFLOW = (
         "compile",
         (
             r"^tf\.function-graph_building|Compiler|Compile|^XlaCompile|^MakeIterator|^BuildGraph|OptimizeGraph|Grappler|^Optimizing|"
-            r"GraphConstructor|^MlirPassthrough|^Instantiate|^JitCompiler|trace_to_jaxpr|lower_sharding|backend_compile"
+            r"GraphConstructor|^MlirPassthrough|^Instantiate(?!dCaptured)|^JitCompiler|trace_to_jaxpr|lower_sharding|backend_compile"
         ),
     ),
     ("input_wait", r"^IteratorGetNext|^EagerLocalExecute: IteratorGetNext|^OptionalGetNext"),

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from tracediag.assemble import Events
     from tracediag.columns import IntArray
 
-__all__ = ["PHASE_NAMES", "phase_codes"]
+__all__ = ["INPUT_THREADS", "PHASE_NAMES", "phase_codes"]
 
+INPUT_THREADS = "tf_data_"  # threads of tf.data: whatever runs there prepares input
 PHASE_NAMES = tuple(PHASES)
 """Phases in the order of their codes."""
 _CODE = {name: code for code, name in enumerate(PHASE_NAMES)}
@@ -47,6 +48,8 @@ def phase_codes(
     backward) they are forward, after it other. Device events follow their launch, else their own proof, else stay unknown.
     """
     proven = _proven(events, kinds, kind_names)
+    pipeline = events.lane.where([INPUT_THREADS in lane for lane in events.lane.values])
+    proven = np.where(pipeline & (proven < 0), _CODE["input"], proven)
     host = events.coded["device"].codes < 0
     phase = inherit(parent, np.where(host, proven, -1))
     rest = np.flatnonzero(host & (phase < 0) & ~events.role_is("overhead"))

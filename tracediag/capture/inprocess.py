@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tracediag._version import __version__
 from tracediag.capture.finish import complete
-from tracediag.capture.launcher import INJECT, VARIABLE, _make_folder
+from tracediag.capture.launcher import INJECT, VARIABLE, make_folder
 from tracediag.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["Run", "profile"]
-
-STRONGEST = 3
-"""Rank of a boundary that the user tells: above those that the hooks find."""
-
 
 class Run:
     """A recording under way. out: the run directory, complete when the `with` block has been left."""
@@ -43,7 +39,7 @@ def profile(out: Path, *, warmup: int, steps: int, stacks: bool, memory: bool) -
 
     Once a process. Raises CaptureError for a second time and for a run directory that holds a run or cannot be made.
     """
-    folder = _make_folder(out)
+    folder = make_folder(out)
     recorder = _start(folder, warmup=warmup, steps=steps, stacks=stacks, memory=memory)
     ended, code = "exit", 0
     try:
@@ -68,10 +64,7 @@ def _start(folder: Path, **options: Any) -> Any:
     os.environ[VARIABLE] = json.dumps(config)
     sys.path.insert(0, str(INJECT))
     try:
-        ranks = importlib.import_module("_tracediag.steps").RANK
-        recorder = importlib.import_module("_tracediag.start").run(str(INJECT))
+        return importlib.import_module("_tracediag.start").run(str(INJECT))
     finally:
         sys.path.remove(str(INJECT))
         os.environ.pop(VARIABLE, None)
-    ranks["step"] = STRONGEST
-    return recorder

@@ -21,7 +21,7 @@ from tracediag.errors import CaptureError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LaunchRequest", "LaunchResult", "find_python", "launch"]
+__all__ = ["LaunchRequest", "LaunchResult", "find_python", "launch", "make_folder"]
 
 VARIABLE = "TRACEDIAG_CAPTURE"
 INJECT = Path(__file__).parent / "inject"
@@ -83,7 +83,7 @@ def launch(command: LaunchRequest) -> LaunchResult:
     Raises CaptureError when it cannot be started at all, or the run directory is in use or cannot be made.
     """
     argv = _argv(command)
-    out = _make_folder(command.out)
+    out = make_folder(command.out)
     _say(f"recording into {command.out}")
     code, timed_out = _run(argv, _environment(command, out), command.timeout)
     run, message = complete(out, command.argv, command.kind, code, timed_out, argv[0])
@@ -105,7 +105,8 @@ def _argv(command: LaunchRequest) -> list[str]:
     return [python, *command.argv]
 
 
-def _make_folder(out: Path) -> Path:
+def make_folder(out: Path) -> Path:
+    """The run directory, made where it is not there. Raises CaptureError when it holds a run already or cannot be made."""
     if (out / "run.json").exists():
         raise CaptureError(f"{out}: holds a recorded run already; give another --out, or remove it")
     try:

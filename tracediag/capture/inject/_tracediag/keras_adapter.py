@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import guard, tf_sources
 from .cycle import Cycle
 from .keras_registry import Registry
-from .tf_ranges import RANGES
+from .ranges import RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

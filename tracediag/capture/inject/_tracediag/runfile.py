@@ -63,7 +63,8 @@ class RunFile:
         path = os.path.join(self.config.out, self._name())
         scratch = f"{path}.{os.getpid()}.tmp"
         with open(scratch, "w", encoding="utf-8") as stream:
-            json.dump(self._content(series, adapters, notes), stream, separators=(",", ":"), default=str)
+            # dumps, not dump: only the former uses the fast encoder
+            stream.write(json.dumps(self._content(series, adapters, notes), separators=(",", ":"), default=str))
         os.replace(scratch, path)
         end = perf_counter_ns()
         self._next_ns = end + max(PERIOD_NS, 100 * (end - start))

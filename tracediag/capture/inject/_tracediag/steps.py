@@ -7,7 +7,7 @@ from typing import Any
 
 from .config import Config
 
-RANK = {"forward": 0, "backward": 1, "function": 2, "optimizer": 2}
+RANK = {"forward": 0, "backward": 1, "function": 2, "optimizer": 2, "step": 3}  # step: told by the user
 HOLD_BACK = 64  # weaker boundaries in a row after which an expected stronger one is given up
 HOLD_BACK_NS = 10**9
 SLOW_WARMUP_NS = 30 * 10**9  # a warm-up longer than this ends early

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from . import guard
-from .tf_ranges import RANGES
+from .ranges import RANGES
 
 if TYPE_CHECKING:
     from .tf_functions import Watch

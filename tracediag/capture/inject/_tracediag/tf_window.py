@@ -8,8 +8,8 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from . import guard
+from .ranges import RANGES
 from .tf_quiet import quiet
-from .tf_ranges import RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

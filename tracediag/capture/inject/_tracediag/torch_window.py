@@ -12,6 +12,7 @@ from typing import Any
 
 from . import guard
 from .config import Config
+from .ranges import RANGES
 
 SUFFIX = ".pt.trace.json"
 IDLE_CPU_SECONDS, IDLE_SECONDS = 3.0, 10.0  # stopping costs about 0.1 ms an op: three seconds of small ops are enough
@@ -90,6 +91,13 @@ class Profiler:
         finally:
             self.starting = False
         self._profile, self.stem = profile, stem
+        RANGES.trace = self._range
+
+    def _range(self, name: str) -> Any:
+        """A range that begins now: for what torch does not name itself, the optimizers of Keras."""
+        opened = self.torch.autograd.profiler.record_function(name)
+        opened.__enter__()
+        return opened
 
     def yield_to_own(self, closing: Callable[[], Any]) -> None:
         """A profiler of the script's own goes first: `closing` closes ours before it starts."""
@@ -116,6 +124,7 @@ class Profiler:
 
     def stop(self) -> None:
         """Stop recording and keep the events in memory."""
+        RANGES.trace = None
         if self.running:
             self._profile.stop()
 
