@@ -47,6 +47,7 @@ def test_start_after_a_warm_up_loop():
     [
         ("t = time.time()", "times.append(time.time() - t)", "print(sum(times))", True),
         ("t = time.time()", "times.append(time.time() - t)", "print(sum(times[5:]))", False),
+        ("t = time.time()", "times.append(time.time() - t)", "print(statistics.median(times))", None),
         ("t = time.time()", "if step > 3: times.append(time.time() - t)", "", False),
         ("t = time.time()", "dt = time.time() - t\n    if step >= WARM: times.append(dt)", "", False),
         ("t = time.time()", "end = time.time(); dt = end - t\n    print(dt)", "", True),

@@ -14,6 +14,7 @@ __all__ = ["scan", "scan_source"]
 CLOCKS = frozenset({"time", "perf_counter", "monotonic", "process_time", "perf_counter_ns", "time_ns", "monotonic_ns", "process_time_ns"})
 STEP_CALLS = frozenset({"step", "backward", "apply_gradients", "apply", "minimize", "train_on_batch", "train_step", "fit"})
 SYNCHRONISING = frozenset({"synchronize", "item", "numpy", "tolist", "cpu"})
+ROBUST = frozenset({"median", "nanmedian", "quantile", "percentile", "trim_mean", "min"})
 TRACERS = frozenset({"function", "compile", "jit"})  # tf.function, torch.compile, jax.jit
 COUNTERS = ("step", "epoch", "iter", "batch", "idx", "index", "count", "warm", "i", "n", "it", "e", "b", "t")
 
@@ -56,6 +57,7 @@ class _Module:
         self.reads: list[ast.AST] = sorted((n for n in ast.walk(tree) if self._is_read(n)), key=_place)
         self.traced = _traced_functions(tree)
         self.training = _training_functions(tree)
+        self.robust = any(isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ROBUST for node in ast.walk(tree))
 
     def _is_read(self, node: ast.AST) -> bool:
         if not isinstance(node, ast.Call):
@@ -77,7 +79,10 @@ class _Module:
         body = self._between(read, ends[-1])
         if body is None:
             return None
-        return {"includes_first_step": self._first_step(read, ends, name), "synchronised": self._synchronised(read, ends[-1], body), **base}
+        # a median of step times, or the best of them, is not moved by the first one
+        robust = self._loop(read) is not None and self.robust
+        first = None if robust else self._first_step(read, ends, name)
+        return {"includes_first_step": first, "synchronised": self._synchronised(read, ends[-1], body), **base}
 
     # -- where a node stands -------------------------------------------------------------------------------------------------
 
