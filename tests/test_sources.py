@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import sys
 import tarfile
+import warnings
 import zipfile
 
 import pytest
@@ -147,3 +149,69 @@ def test_zstandard_without_a_module_says_what_to_do(tmp_path, monkeypatch):
     (source,) = [sources._file_source(tmp_path / "a.zst", "a.zst")] if (tmp_path / "a.zst").write_bytes(b"\x28\xb5\x2f\xfd1") else []
     with pytest.raises(InputError, match="zstandard needs Python"):
         source.read()
+
+
+@pytest.mark.parametrize("frames", [1, 2])
+def test_zstandard(tmp_path, frames):
+    zstandard = pytest.importorskip("zstandard")
+    data = b"".join(zstandard.compress(TEXT) for _ in range(frames))
+    path = write(tmp_path / "a.json.zst", data)
+    assert contents(path) == [TEXT * frames]
+    assert contents(write(tmp_path / "b.json.gz", gzip.compress(data))) == [TEXT * frames]
+    packed = write(tmp_path / "t.tar.zst", zstandard.compress(tar_bytes("w", MEMBERS)))
+    assert contents(packed) == [TEXT, b"[1]"]
+    (source,), _ = open_sources([write(tmp_path / "bad.zst", data[:6] + b"\xff" * 20)])
+    assert not TEXT.startswith(source.read() or b"x")
+    assert source.truncated
+
+
+def zip_bytes(members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def test_archives_in_archives_are_opened_and_named_by_their_way(tmp_path):
+    inner = {"x/rank0.json": TEXT, "x/notes.txt": b"n"}
+    members = {"a.zip": zip_bytes(inner), "b.tgz": tar_bytes("w:gz", inner), "c.tar": tar_bytes("w", inner), "d.json": TEXT}
+    ways = ["a.zip/x/rank0.json", "b.tgz/x/rank0.json", "c.tar/x/rank0.json", "d.json"]
+    for name, data in {"t.zip": zip_bytes(members), "t.tar": tar_bytes("w", members), "t.tgz": tar_bytes("w:gz", members)}.items():
+        path = write(tmp_path / name, data)
+        assert (names(path), contents(path)) == (ways, [TEXT] * 4)
+
+
+def test_archives_in_a_directory_are_opened(tmp_path):
+    for name, data in {"run/a.zip": zip_bytes({"r.json": TEXT}), "run/empty.zip": zip_bytes({"r.txt": b""}), "run/b.json": TEXT}.items():
+        write(tmp_path / name, data)
+    assert names(tmp_path) == ["run/a.zip/r.json", "run/b.json"]
+
+
+def test_an_archive_too_deep_inside_others_is_left_to_the_readers(tmp_path):
+    data = TEXT
+    for _ in range(3):
+        data = zip_bytes({"in.zip": data})
+    (source,), _ = open_sources([write(tmp_path / "out.zip", zip_bytes({"in.zip": data}))])
+    assert source.head().startswith(b"PK")
+
+
+def test_gzip_of_gzip(tmp_path):
+    assert contents(write(tmp_path / "a.json.gz", gzip.compress(gzip.compress(TEXT)))) == [TEXT]
+
+
+def test_hidden_members_and_names_that_climb_are_harmless(tmp_path):
+    members = {"__MACOSX/._a.json": b"x", ".cache/b.json": b"x", "../../c.json": TEXT}
+    assert names(write(tmp_path / "t.zip", zip_bytes(members))) == ["../../c.json"]
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["t.zip"]
+
+
+@pytest.mark.parametrize("name", ["t.zip", "t.tar", "t.tgz"])
+def test_nothing_stays_open(tmp_path, name):
+    make = zip_bytes if name == "t.zip" else lambda members: tar_bytes("w:gz" if name == "t.tgz" else "w", members)
+    path = write(tmp_path / name, make(MEMBERS | {"in.zip": zip_bytes({"i.json": TEXT})}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        assert contents(path) == [TEXT, TEXT, b"[1]"] or contents(path) == [TEXT, b"[1]", TEXT]
+        gc.collect()
+    assert [str(item.message) for item in caught] == []

@@ -5,9 +5,6 @@ Nothing is written to disk. Decompression is bounded (`MAX_BYTES`, `MAX_RATIO`),
 
 from __future__ import annotations
 
-import gzip
-import importlib
-import io
 import tarfile
 import zipfile
 import zlib
@@ -18,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 import fsspec
 
 from tracediag.errors import InputError
+from tracediag.streams import LAYERS, Held, seekable, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +31,8 @@ HEAD = 1 << 16
 BLOCK = 1 << 20
 RUN_FILE = "run.json"
 
-_GZIP, _ZSTD, _ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+_ZIP = b"PK\x03\x04"
+_ARCHIVES = (".zip", ".tar", ".tgz", ".tar.zst")
 _TRACE_SUFFIXES = (".json", ".json.gz", ".json.zst", ".pb", ".pb.gz", ".pb.zst", ".trace", ".gz")
 _NOT_TRACES = ("report.json", "overview_page.pb", "input_pipeline.pb", "kernel_stats.pb", "tensorflow_stats.pb", "memory_profile.json.gz")
 
@@ -73,10 +72,14 @@ class Source:
         """The whole stream. Raises InputError as `blocks` does."""
         return b"".join(self.blocks())
 
+    def sought(self) -> Any:
+        """A stream of it that can be sought in, for archives. The caller closes it."""
+        return seekable(self.opener(), self.read)
+
     def _read(self, size: int, limit: int | None) -> Iterator[bytes]:
         left = limit
         try:
-            with _unpacked(self.opener(), self.name) as stream:
+            with unpacked(self.opener(), self.name) as stream:
                 while left is None or left > 0:
                     block = stream.read(size if left is None else min(size, left))
                     if not block:
@@ -84,69 +87,12 @@ class Source:
                     if left is not None:
                         left -= len(block)
                     yield block
-        except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile):
+        except (EOFError, zlib.error, zipfile.BadZipFile):
             self.truncated = True
         except (RuntimeError, NotImplementedError) as error:  # zipfile: a password or an unknown method
             raise InputError(f"{self.name}: cannot be unpacked ({error})") from error
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read ({error.strerror or error})") from error
-
-
-class _Gzip(io.RawIOBase):
-    """Unpack gzip of several members, giving out what is whole before a break (`gzip.open` drops the last block)."""
-
-    def __init__(self, packed: IO[bytes]) -> None:
-        self._packed = packed
-        self._unpacker = zlib.decompressobj(31)
-        self._pending = b""
-        self._ended = False
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._packed.close()
-        super().close()
-
-    def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes; empty at the end. Raises EOFError or zlib.error where the stream is broken."""
-        while not self._ended:
-            packed = self._pending or self._packed.read(1 << 16)
-            if not packed:
-                raise EOFError
-            data = self._unpacker.decompress(packed, max(size, 0))
-            self._pending = self._unpacker.unconsumed_tail
-            if self._unpacker.eof:
-                self._next_member()
-            if data:
-                return data
-        return b""
-
-    def _next_member(self) -> None:
-        rest = self._unpacker.unused_data or self._packed.read(1 << 16)
-        self._unpacker = zlib.decompressobj(31)
-        self._pending = rest
-        self._ended = not rest.startswith(_GZIP)  # padding or garbage behind the last member is ignored, as gzip does
-
-
-def _unpacked(stream: IO[bytes], name: str) -> Any:
-    buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
-    magic = buffered.read(4)
-    buffered.seek(0)
-    if magic.startswith(_GZIP):
-        return _Gzip(buffered)
-    if magic == _ZSTD:
-        return _zstd(buffered, name)
-    return buffered
-
-
-def _zstd(stream: IO[bytes], name: str) -> Any:
-    for module in ("compression.zstd", "backports.zstd", "zstandard"):
-        try:
-            return importlib.import_module(module).open(stream, "rb")
-        except ImportError:
-            continue
-    raise InputError(f"{name}: zstandard needs Python 3.14 or the package 'zstandard'; install it or unpack the file with `zstd -d`")
 
 
 def open_sources(paths: Sequence[str]) -> tuple[list[Source], list[Source]]:
@@ -192,61 +138,110 @@ def _url_source(url: str) -> Source:
 
 def _directory(place: Path) -> list[Source]:
     files = sorted(file for file in place.rglob("*") if file.is_file())
-    files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(place).parts)]
     names = [file.relative_to(place).as_posix() for file in files]
     wanted = set(_wanted(names))
-    if not wanted:
+    found: list[Source] = []
+    for file, name in zip(files, names, strict=True):
+        if name in wanted:
+            found += _container(_file_source(file, name, True))
+    if not found:
         raise InputError(f"{place}: no trace in this directory (looked for *.pt.trace.json, *.json.gz, *.xplane.pb)")
-    return [_file_source(file, name, True) for file, name in zip(files, names, strict=True) if name in wanted]
+    return found
 
 
 def _wanted(names: Sequence[str]) -> Iterator[str]:
     """Names that can be traces or run.json; TensorFlow's trace.json.gz beside an xplane.pb holds the same events, cut to a million."""
     folders = {name.rsplit("/", 1)[0] for name in names if name.endswith(".xplane.pb")}
     for name in names:
+        if any(part.startswith((".", "__MACOSX")) for part in name.split("/") if part not in (".", "..")):
+            continue
         derived = name.endswith((".trace.json.gz", ".trace.json")) and name.rsplit("/", 1)[0] in folders and "/profile/" in name
-        if name.endswith(_TRACE_SUFFIXES) and not name.endswith(_NOT_TRACES) and not derived:
+        if name.endswith(_TRACE_SUFFIXES + _ARCHIVES) and not name.endswith(_NOT_TRACES) and not derived:
             yield name
 
 
-def _container(source: Source) -> list[Source]:
-    """The members of an archive, or the source itself."""
-    with source.opener() as stream:
-        magic = stream.read(4)
-    if magic == _ZIP:
-        return _zip_members(source)
-    if b"ustar" in source.head()[257:263]:
-        return _tar_members(source)
+def _container(source: Source, depth: int = 0) -> list[Source]:
+    """The members of an archive (also of those in it), or the source itself."""
+    if depth < LAYERS:
+        head = source.head()
+        if head.startswith(_ZIP):
+            return _zip_members(source, depth)
+        if head[257:262] == b"ustar":
+            return _tar_members(source, depth)
     return [source]
 
 
-def _zip_members(source: Source) -> list[Source]:
+def _members(source: Source, found: list[Source], depth: int) -> list[Source]:
+    """The members of an archive, those that are archives opened too; names tell the way where there is more than one."""
+    if not found and not source.listed:
+        raise InputError(f"{source.name}: no trace in this archive (looked for *.pt.trace.json, *.json.gz, *.xplane.pb)")
+    if source.listed:
+        for member in found:
+            member.name = f"{source.name}/{member.name}"
+    return [inner for member in found for inner in _container(member, depth + 1)]
+
+
+def _zip_members(source: Source, depth: int) -> list[Source]:
+    """Members of a zip. The archive is opened anew for each, so that no handle outlives its reading."""
     try:
-        archive = zipfile.ZipFile(source.opener())
-    except (zipfile.BadZipFile, OSError) as error:
+        with source.sought() as stream, zipfile.ZipFile(stream) as archive:
+            infos = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, ValueError) as error:
         raise InputError(f"{source.name}: broken zip archive ({error}); make it again") from error
-    infos = {info.filename: info for info in archive.infolist() if not info.is_dir()}
     names = sorted(_wanted(sorted(infos)))
     if sum(infos[name].file_size for name in names) > MAX_BYTES:
         raise InputError(f"{source.name}: unpacks to more than {MAX_BYTES >> 30} GiB; give fewer ranks at a time")
-    _need_members(source, names)
-    return [Source(name, infos[name].compress_size, lambda n=name: archive.open(n), True) for name in names]  # type: ignore[misc]
+    found = [Source(name, infos[name].compress_size, lambda n=name: _zip_member(source, n), True) for name in names]  # type: ignore[misc]
+    return _members(source, found, depth)
 
 
-def _tar_members(source: Source) -> list[Source]:
-    """Members of a tar, heads read in one pass, so that reading them in order unpacks the archive twice, not once a member."""
-    sources: list[Source] = []
+def _zip_member(source: Source, name: str) -> Any:
+    stream = source.sought()
     try:
-        archive = tarfile.open(fileobj=source.opener(), mode="r:*")  # noqa: SIM115 - members are read later
-        members = _tar_table(archive, source.name)
+        archive = zipfile.ZipFile(stream)
+        return Held(archive.open(name), archive, stream)
+    except BaseException:
+        stream.close()
+        raise
+
+
+class _Tar:
+    """An open tar archive, closed when the last of its members is let go: unpacking it anew for each would be quadratic."""
+
+    def __init__(self, source: Source) -> None:
+        self.stream = source.sought()
+        try:
+            self.archive = tarfile.open(fileobj=self.stream, mode="r:")  # noqa: SIM115 - members are read later
+        except BaseException:
+            self.stream.close()
+            raise
+
+    def close(self) -> None:
+        self.archive.close()
+        self.stream.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "archive"):
+            self.close()
+
+    def member(self, info: tarfile.TarInfo) -> Any:
+        """The stream of one member."""
+        stream = self.archive.extractfile(info)
+        assert stream is not None  # only files are listed
+        return Held(stream)
+
+
+def _tar_members(source: Source, depth: int) -> list[Source]:
+    """Members of a tar, heads read in one pass, so that reading them in order unpacks the archive twice, not once a member."""
+    try:
+        tar = _Tar(source)
+        members = _tar_table(tar.archive, source.name)
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise InputError(f"{source.name}: broken tar archive ({error}); make it again") from error
-    names = [name for name in _wanted(list(members)) if not Path(name).name.startswith(".")]
-    _need_members(source, names)
-    for name in names:
-        sources.append(Source(name, members[name].size, lambda m=members[name]: archive.extractfile(m), True))  # type: ignore[misc,arg-type]
-        sources[-1].head()
-    return sources
+    found = [Source(name, members[name].size, lambda m=members[name]: tar.member(m), True) for name in _wanted(list(members))]  # type: ignore[misc]
+    for member in found:
+        member.head()
+    return _members(source, found, depth)
 
 
 def _tar_table(archive: tarfile.TarFile, name: str) -> dict[str, tarfile.TarInfo]:
@@ -262,8 +257,3 @@ def _tar_table(archive: tarfile.TarFile, name: str) -> dict[str, tarfile.TarInfo
         if not members:
             raise
     return members
-
-
-def _need_members(source: Source, names: Sequence[str]) -> None:
-    if not names:
-        raise InputError(f"{source.name}: no trace in this archive (looked for *.pt.trace.json, *.json.gz, *.xplane.pb)")

@@ -150,7 +150,7 @@ def without_repeats(rows: Sequence[Row], known: Sequence[Row]) -> Iterator[Row]:
     """`rows` without the host ops that `known` has too; what these launched goes over to their twin."""
     twins = {row.label: row for row in known if row.role == "op" and row.label}
     for row in rows:
-        twin = twins.get(row.label) if row.device is None else None
+        twin = twins.get(row.label or "") if row.device is None else None
         if twin is None:
             yield row
         elif row.correlation:
