@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import datetime
 from itertools import count
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 
     from tracediag.capture.inprocess import Run
     from tracediag.capture.launcher import LaunchRequest, LaunchResult
+    from tracediag.engine import EngineResult
     from tracediag.findings import Report
-    from tracediag.rule import Param
+    from tracediag.rule import Param, Rule
     from tracediag.trace import Trace
 
-__all__ = ["default_folder", "explain", "load", "profile", "record"]
+__all__ = ["default_export", "default_folder", "explain", "export", "load", "profile", "record"]
 
 Paths = str | PathLike[str]
 
@@ -51,16 +53,39 @@ def explain(
     rules: folders of more rules. select, ignore: ids or codes. min_saving: percent of the step that a predicted fix must save.
     params: rule id -> parameter -> value. Raises what `load` raises, and RuleError for wrong rules or unknown names.
     """
-    from tracediag import engine, summary
-    from tracediag.problems import severity_cap
+    from tracediag import summary
     from tracediag.rules import load_rules
 
     known = load_rules([str(folder) for folder in rules])
     seen = _loaded(trace)
-    cap = severity_cap(item.id for item in seen.health)
-    script = summary.script_of(seen)
-    result = engine.run(seen, known, select=select, ignore=ignore, min_saving=min_saving, params=params, script=script, cap=cap)
+    result = _run(seen, known, select=select, ignore=ignore, min_saving=min_saving, params=params)
     return summary.summarize(seen, result, len(known))
+
+
+def _run(trace: Trace, rules: Sequence[Rule], **choice: Any) -> EngineResult:
+    """Apply rules, with severities as high as the health of the trace allows."""
+    from tracediag import engine, summary
+    from tracediag.problems import severity_cap
+
+    cap = severity_cap(item.id for item in trace.health)
+    return engine.run(trace, rules, script=summary.script_of(trace), cap=cap, **choice)
+
+
+def export(trace: Trace | Paths | Sequence[Paths], to: str, output: Paths, *, rules: Iterable[Paths] = ()) -> list[Path]:
+    """Write the tables of a Trace for other tools; returns the files written, in order.
+
+    to: parquet or csv (`output`: folder, one file a table) or perfetto (`output`: file, or folder where there are several ranks; the
+    findings of the rules are a track of their own). Raises what `load` raises, and InputError when a file cannot be written.
+    """
+    from tracediag import export as forms
+
+    seen = _loaded(trace)
+    if to != "perfetto":
+        return forms.write_tables(seen, to, Path(output))
+    from tracediag.rules import load_rules
+
+    result = _run(seen, load_rules([str(folder) for folder in rules]))
+    return forms.write_perfetto(seen, [(finding, result.spans[finding.fingerprint]) for finding in result.findings], Path(output))
 
 
 def _loaded(trace: Any) -> Trace:
@@ -99,3 +124,10 @@ def default_folder(target: str) -> Path:
     first = Path("tracediag-runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     candidates = (first if i == 1 else first.with_name(f"{first.name}-{i}") for i in count(1))
     return next(folder for folder in candidates if not folder.exists())
+
+
+def default_export(source: str, to: str) -> Path:
+    """Where `export` writes when nothing is said: <name of the trace>-<form>, for perfetto <name>.perfetto.json.gz."""
+    name = re.split(r"[/\\\\]", source.rstrip("/\\"))[-1]
+    name = re.sub(r"(\.(gz|zst|zip|tar|json|pb|trace|pt|xplane))+$", "", name) or "trace"
+    return Path(f"{name}.perfetto.json.gz" if to == "perfetto" else f"{name}-{to}")

@@ -11,6 +11,7 @@ from tracediag import __version__
 from tracediag.cliargs import (
     LAUNCHER,
     DebugOption,
+    Export,
     FailOn,
     FailOnOption,
     Format,
@@ -185,6 +186,29 @@ def _explain_run(folder: Path, quiet: bool, **choice: Any) -> Report:
     for name, form in (("report.json", "json"), ("report.md", "markdown")):
         emit(report, form, folder / name)
     return report
+
+
+@app.command()
+def export(
+    path: Annotated[
+        list[str], typer.Argument(metavar="PATH", help="A trace, a run directory, an archive of one, or the ranks of one job.")
+    ],
+    to: Annotated[Export, typer.Option("--to", help="parquet, csv: one file a table; perfetto: a timeline with the findings.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="PLACE", help="Folder (perfetto: file) to write [default: <trace>-<format>].")
+    ] = None,
+    rules: RulesOption = None,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> int:
+    """Write the op-level tables for other tools, or a timeline for Perfetto."""
+    from tracediag import api
+
+    place = output or api.default_export(path[0], to.value)
+    with working("reading the trace", quiet):
+        written = api.export(path, to.value, place, rules=rules or ())
+    print_text("".join(f"{file}\n" for file in written))
+    return 0
 
 
 @rules_app.command("list")

@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 
 from tracediag.errors import InputError
 
-__all__ = ["LAUNCHER", "FailOn", "Format", "Framework", "ProfileCommand", "Session", "names", "session", "split_target"]
+__all__ = ["LAUNCHER", "Export", "FailOn", "Format", "Framework", "ProfileCommand", "Session", "names", "session", "split_target"]
 
 LAUNCHER = "tracediag.launcher"
 """Key in the context's meta: True when the target came after `--`."""
@@ -23,6 +23,14 @@ class Format(str, Enum):
     text = "text"
     json = "json"
     markdown = "markdown"
+
+
+class Export(str, Enum):
+    """Forms of `export`."""
+
+    parquet = "parquet"
+    csv = "csv"
+    perfetto = "perfetto"
 
 
 class Framework(str, Enum):

@@ -16,7 +16,7 @@ from tracediag.schema import TABLES, Table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Cells", "connect", "frame", "series", "views"]
+__all__ = ["Cells", "connect", "create", "frame", "series", "views"]
 
 Cells = Coded | Ints | npt.NDArray[Any]
 """One column: dictionary-coded strings, nullable integers, or a plain array."""
@@ -51,7 +51,7 @@ def rows_frame(table: Table, rows: list[dict[str, Any]] | None) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _create(connection: duckdb.DuckDBPyConnection, table: Table, data: pd.DataFrame) -> None:
+def create(connection: duckdb.DuckDBPyConnection, table: Table, data: pd.DataFrame) -> None:
     """One physical table with the schema's types, in the order of the frame."""
     fields = ", ".join(f'"{c.name}" {c.type}' for c in table.columns)
     connection.execute(f'CREATE TABLE "{table.name}" ({fields})')
@@ -77,7 +77,7 @@ def connect(frames: Mapping[str, pd.DataFrame]) -> duckdb.DuckDBPyConnection:
     connection.execute("SET preserve_insertion_order = true")
     for table in TABLES:
         data = frames.get(table.name)
-        _create(connection, table, data if data is not None else rows_frame(table, None))
+        create(connection, table, data if data is not None else rows_frame(table, None))
     for text in views():
         connection.execute(text)
     for setting in (

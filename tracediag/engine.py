@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -20,6 +20,7 @@ from tracediag.severity import capped, order_findings, severity_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tracediag.intervals import Spans
     from tracediag.rule import Param, Rule
     from tracediag.trace import Trace
 
@@ -31,10 +32,14 @@ TIME_LIMIT = 20.0
 
 @dataclass(frozen=True)
 class EngineResult:
-    """findings: ranked. skipped: {rule, reason} of each rule that could not be applied, in order of code."""
+    """findings: ranked. skipped: {rule, reason} of each rule that could not be applied, in order of code.
+
+    spans: fingerprint of a finding -> the intervals that it owns, on the claim time line; empty for one priced by the step series.
+    """
 
     findings: tuple[Finding, ...]
     skipped: tuple[dict[str, str], ...]
+    spans: Mapping[str, Spans] = field(default_factory=dict)
 
 
 def run(
@@ -69,9 +74,10 @@ def run(
     for owned in settled:
         rule = by_id[owned.claim.rule]
         findings.append(_finding(trace, owned, rule, totals if rule.owns else whole, script, cap))
+    spans = {finding.fingerprint: owned.claim.spans for finding, owned in zip(findings, settled, strict=True)}
     kept = [finding for finding in findings if _saves(finding, min_saving)]
     umbrellas = frozenset(rule.id for rule in chosen if rule.umbrella)
-    return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped))
+    return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped), spans)
 
 
 def _apply(trace: Trace, rule: Rule, totals: Totals, seconds: float) -> tuple[list[Claim], str | None]:
