@@ -39,7 +39,7 @@ class EngineResult:
 
     findings: tuple[Finding, ...]
     skipped: tuple[dict[str, str], ...]
-    spans: Mapping[str, Spans] = field(default_factory=dict)
+    spans: Mapping[str, Spans] = field(default_factory=dict, compare=False)
 
 
 def run(

@@ -35,6 +35,8 @@ def _of_the_file() -> tuple[Problem, ...]:
     return (
         p("truncated-file", "error", "The file ends before its list of events is closed.",
           "What is whole is used; later steps, threads or devices are missing, and totals are too low.", _AGAIN),
+        p("no-events", "error", "The file holds records but no event with a time.",
+          "Nothing can be said from it.", "keep the profiler on while steps run, and stop it before the export"),
         p("broken-events", "warning", "Some events could not be decoded.",
           "They are counted and left out; their time is missing.", _AGAIN),
         p("invalid-utf8", "info", "Names hold bytes that are no UTF-8.",

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from tracediag._version import __version__
 from tracediag.findings import Report
+from tracediag.problems import problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tracediag.columns import Health
     from tracediag.engine import EngineResult
     from tracediag.findings import Finding
     from tracediag.trace import Trace
@@ -28,7 +30,7 @@ def summarize(trace: Trace, result: EngineResult, rules: int) -> Report:
         tool={"name": "tracediag", "version": __version__, "rules": rules},
         inputs=tuple(dict(row) for row in trace.inputs),
         run=run_facts(trace),
-        health=tuple({"id": h.id, "level": h.level, "message": h.message, "effect": h.effect} for h in trace.health),
+        health=tuple(_health_row(item) for item in trace.health),
         subject=subject(trace),
         steps=trace.step_stats(),
         device=trace.device_stats(),
@@ -37,6 +39,13 @@ def summarize(trace: Trace, result: EngineResult, rules: int) -> Report:
         skipped=result.skipped,
         verdict=verdict(result.findings, parts),
     )
+
+
+def _health_row(item: Health) -> dict[str, str]:
+    """One health item with what to do about it, where the list of problems says so."""
+    known = problem(item.id)
+    row = {"id": item.id, "level": item.level, "message": item.message, "effect": item.effect}
+    return row | ({"fix": known.fix} if known else {})
 
 
 def script_of(trace: Trace) -> str | None:
