@@ -50,7 +50,6 @@ def _op_rows(trace: Trace, claim: Claim, totals: Totals) -> Iterator[Row]:
     shapes = trace.strings("in_shapes"), trace.strings("out_shapes")
     columns = trace.strings("name"), trace.strings("kind"), *shapes
     codes = np.stack([column.codes[ids] for column in columns], axis=1)
-    codes[:, 3] = np.where(codes[:, 2] >= 0, -1, codes[:, 3])
     _, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
     group = group.reshape(-1)
     rough = np.zeros(len(first), np.int64)
@@ -61,6 +60,7 @@ def _op_rows(trace: Trace, claim: Claim, totals: Totals) -> Iterator[Row]:
         name, kind, in_shapes, out_shapes = (_text(column.codes[head], column.values) for column in columns)
         row = {"op": name, "kind": kind, "count_per_step": round(len(members) / (totals.count * totals.ranks), 3)}
         row |= {"ms_per_step": _ms(intervals.total(spans), totals.count), "shapes": in_shapes or out_shapes}
+        row |= {"out_shapes": out_shapes} if in_shapes and out_shapes else {}
         label = trace.strings("label")
         yield row | ({"label": _text(label.codes[head], label.values)} if label.codes[head] >= 0 else {})
 
@@ -73,11 +73,12 @@ def _gap_rows(trace: Trace, claim: Claim, totals: Totals) -> Iterator[Row]:
     if len(claim.gap_ids) == 0:
         return
     owners = trace.gap_table.owner[claim.gap_ids]
+    idle = "idle device" if trace.has_device else "between operators"
     for owner in np.unique(owners):
         ids = claim.gap_ids[owners == owner]
         spans = intervals.intersect(intervals.merge(*trace.gap_claim(ids)), totals.steps)
         yield {
-            "op": f"idle device ({OWNERS[owner]})",
+            "op": f"{idle} ({OWNERS[owner]})",
             "kind": None,
             "count_per_step": round(len(ids) / (totals.count * totals.ranks), 3),
             "ms_per_step": _ms(intervals.total(spans), totals.count),

@@ -92,7 +92,7 @@ def _evidence(finding: Finding) -> Iterator[str]:
     for row in finding.evidence[:ROWS]:
         count = row.get("count_per_step")
         cells = [_cell(row.get("op")), _cell(row.get("kind")), "" if count is None else phrases.number(count)]
-        yield f"| {' | '.join(cells)} | {phrases.duration(row.get('ms_per_step'))} | {_cell(phrases.shapes(row.get('shapes')))} |"
+        yield f"| {' | '.join(cells)} | {phrases.duration(row.get('ms_per_step'))} | {_cell(phrases.shapes_of(row))} |"
     yield ""
 
 

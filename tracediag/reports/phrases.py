@@ -25,6 +25,7 @@ __all__ = [
     "place",
     "ratio",
     "shapes",
+    "shapes_of",
     "shorten",
     "skipped",
     "speedup",
@@ -128,6 +129,12 @@ def where(finding: Finding, most: int = 3) -> str:
     named = [place(spot) for spot in finding.where[:most]]
     more = len(finding.where) - most
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def shapes_of(row: Mapping[str, Any]) -> str:
+    """Shapes of an evidence row: what goes in, and what comes out where that is known as well."""
+    given, made = shapes(row.get("shapes")), shapes(row.get("out_shapes"))
+    return f"{given} → {made}" if given and made and made != given else given
 
 
 def shapes(value: object) -> str:

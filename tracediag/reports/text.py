@@ -142,7 +142,7 @@ def _evidence(finding: Finding, width: int) -> Table:
             Text(phrases.line(row.get("kind") or "")),
             Text("" if count is None else phrases.number(count)),
             Text(phrases.duration(row.get("ms_per_step"))),
-            Text(phrases.clip(phrases.shapes(row.get("shapes")), free - widest)),
+            Text(phrases.clip(phrases.shapes_of(row), free - widest)),
         )
     if len(finding.evidence) > ROWS:
         table.add_row(Text(f"{len(finding.evidence) - ROWS} more in JSON", style="dim"))
