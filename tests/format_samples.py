@@ -1,4 +1,4 @@
-"""Small files of TensorFlow's lesser formats for reader tests: timelines, RunMetadata, local.trace, trace.json."""
+"""Small files of TensorFlow's lesser formats for reader tests: timelines, RunMetadata, local.trace, trace.json; and of torch_npu."""
 
 from __future__ import annotations
 
@@ -167,6 +167,41 @@ def trace_json(shift_us: int = 0, seed: int | None = None) -> dict[str, Any]:
     if seed is not None:
         document["traceEvents"] = shuffled(document["traceEvents"], seed)
     return document
+
+
+_ASCEND_HOST = {"pid": 50, "cat": "cpu_op", "ph": "X"}
+ASCEND: list[dict[str, Any]] = [
+    {"ph": "M", "name": "process_name", "pid": 800, "tid": 0, "args": {"name": "Ascend Hardware"}},
+    {"ph": "M", "name": "process_name", "pid": 5002, "tid": 0, "args": {"name": "CANN"}},
+    {"ph": "M", "name": "process_name", "pid": 501100, "tid": 0, "args": {"name": "Overlap Analysis"}},
+    _ASCEND_HOST | {"name": "ProfilerStep#3", "tid": 50, "ts": "1704161511420000.001", "dur": 900.5, "args": {"Sequence number": -1}},
+    _ASCEND_HOST | {"name": "aten::mm", "tid": 50, "ts": "1704161511420010.125", "dur": 20.25, "args": {"Sequence number": 7}},
+    {"ph": "X", "cat": "enqueue", "name": "Enqueue", "pid": 50, "tid": 50, "ts": "1704161511420012", "dur": 1},
+    {"ph": "X", "name": "AscendCL@aclrtMemcpy", "pid": 5002, "tid": 51, "ts": "1704161511420013", "dur": 5.4005,
+     "args": {"Thread Id": 51, "level": "acl", "connection_id": 4}},
+    {"ph": "X", "name": "aclnnMm_MatMulCommon_MatMulV2", "pid": 800, "tid": 3, "ts": "1704161511420020", "dur": 2.5,
+     "args": {"Task Type": "AI_CORE", "Stream Id": 3, "connection_id": 8, "Model Id": 4294967295}},
+    {"ph": "X", "name": "aclnnMm_CastAiCore_Cast", "pid": 800, "tid": 3, "ts": "1704161511420023", "dur": 1,
+     "args": {"Task Type": "AI_CORE", "Stream Id": 3, "connection_id": 9}},
+    {"ph": "X", "name": "MEMCPY_ASYNC", "pid": 800, "tid": 4, "ts": "1704161511420025", "dur": 1,
+     "args": {"Stream Id": 4, "connection_id": 4}},
+    {"ph": "X", "name": "EVENT_WAIT", "pid": 800, "tid": 4, "ts": "1704161511420027", "dur": 1, "args": {"Stream Id": 4}},
+    {"ph": "X", "name": "Computing", "pid": 501100, "tid": 0, "ts": "1704161511420020", "dur": 2.5},
+    {"ph": "s", "cat": "async_npu", "name": "torch_to_npu", "id": 17, "pid": 50, "tid": 50, "ts": "1704161511420010.125"},
+    {"ph": "f", "cat": "async_npu", "name": "torch_to_npu", "id": 17, "pid": 800, "tid": 3, "ts": "1704161511420020"},
+    {"ph": "s", "cat": "async_npu", "name": "torch_to_npu", "id": "18", "pid": 50, "tid": 50, "ts": "1704161511420010.125"},
+    {"ph": "f", "cat": "async_npu", "name": "torch_to_npu", "id": "18", "pid": 800, "tid": 3, "ts": "1704161511420023"},
+]  # fmt: skip
+
+
+def ascend(shift_us: int = 0, seed: int | None = None) -> list[dict[str, Any]]:
+    """A trace_view.json of torch_npu."""
+    events = copy.deepcopy(ASCEND)
+    for event in events:
+        if "ts" in event:
+            whole, dot, part = event["ts"].partition(".")
+            event["ts"] = f"{int(whole) + shift_us}{dot}{part}"
+    return events if seed is None else shuffled(events, seed)
 
 
 def json_variants(document: Any, mixed: Any) -> dict[str, bytes]:

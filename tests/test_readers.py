@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from format_samples import dumped, json_variants, local_trace, run_metadata, run_metadata_text, timeline, trace_json
+from format_samples import ascend, dumped, json_variants, local_trace, run_metadata, run_metadata_text, timeline, trace_json
 from reader_samples import XPLANE, kineto, kineto_bytes, reversed_keys, shuffled, xspace
 from reference_reader import COLUMNS, XPLANE_COLUMNS, kineto_rows, rows_of, xplane_rows
 
@@ -57,6 +57,7 @@ def xplane_variants():
 FORMATS = {
     "kineto": (".json", kineto_bytes(kineto()), dict(kineto_variants())),
     "xplane": (".xplane.pb", xspace(XPLANE), dict(xplane_variants())),
+    "ascend": (".json", dumped(ascend()), json_variants(ascend(), ascend(seed=3))),
     "tf1-timeline": (".json", dumped(timeline()), json_variants(timeline(), timeline(seed=3))),
     "tf1-runmetadata": ("", run_metadata(), {"text": run_metadata_text(), "event order": run_metadata(seed=3)}),
     "tf-local-trace": (".trace", local_trace(), {"event order": local_trace(seed=3), "gzip": gzip.compress(local_trace())}),
@@ -71,7 +72,9 @@ def test_every_reader_has_a_sample_and_knows_only_its_own():
     assert {reader.FORMAT for reader in READERS} == set(FORMATS)
     for form, (_, data, _) in FORMATS.items():
         assert next(reader.FORMAT for reader in READERS if reader.sniff(data)) == form
-        known_to_all = {"kineto"} if data.startswith(b"{") else set()  # Kineto has no mark of its own, so it is asked after the others
+        known_to_all = (
+            {"kineto"} if data.startswith((b"{", b"[")) else set()
+        )  # it has no mark of its own, so it is asked after the others
         assert {reader.FORMAT for reader in READERS if reader.sniff(data)} - known_to_all <= {form}
 
 
@@ -98,8 +101,8 @@ def shifted(form: str, by_ns: int) -> bytes:
         return local_trace(by_ns * 1000)
     if form == "tf1-runmetadata":
         return run_metadata(by_ns // 1000)
-    if form in ("tf1-timeline", "tf-trace-json"):
-        return dumped({"tf1-timeline": timeline, "tf-trace-json": trace_json}[form](by_ns // 1000))
+    if form in ("tf1-timeline", "tf-trace-json", "ascend"):
+        return dumped({"tf1-timeline": timeline, "tf-trace-json": trace_json, "ascend": ascend}[form](by_ns // 1000))
     if form == "kineto":
         document = kineto()
         for event in document["traceEvents"]:

@@ -22,7 +22,7 @@ KERNELS = (
             r"all-gather|reduce-scatter|collective-permute|^DeepEP|nvshmem|msccl"
         ),
     ),
-    ("memset", r"^Memset"),
+    ("memset", r"^Memset|MemSet$"),
     ("attention", r"flash_|fmha|attn_fwd|attn_bwd|_attn|attention|mha_|paged_|FlashAttn|mem_efficient|AttnFwd"),
     ("embedding_grad", r"embedding_backward|compute_grad_weight|split_embedding_backward|embedding_bag_.*backward|EmbeddingBag_accGrad"),
     (
@@ -33,7 +33,7 @@ KERNELS = (
     (
         "conv",
         (
-            r"conv(?!ert)|scudnn|wgrad|dgrad|winograd|implicit_?gemm|fprop|igemm_|miopenSp3|gfx9.*conv|computeOffsets|Im2[cC]ol|im2col|"
+            r"conv(?!ert)|Conv[123]D|scudnn|wgrad|dgrad|winograd|implicit_?gemm|fprop|igemm_|miopenSp3|gfx9.*conv|computeOffsets|Im2[cC]ol|im2col|"
             r"col2im|cudnn::cnn|cask_|Im2Col|Op2dTensorGeneric|nhwckrsc"
         ),
     ),
@@ -49,7 +49,7 @@ KERNELS = (
         "matmul",
         (
             r"gemm|gemv|cutlass|Cijk_|cublas|xmma|nvjet|_mm_|_mm\b|splitK|bmm_|dot_kernel|dot_general|^dot|tensile|Gemm|wgmma|_tensorop_|"
-            r"matmul|reduce_1Block_kernel"
+            r"matmul|MatMul|reduce_1Block_kernel"
         ),
     ),
     ("softmax", r"softmax|SoftMax|Softmax"),
@@ -61,7 +61,7 @@ KERNELS = (
         "layout",
         (
             r"nchwToNhwc|nhwcToNchw|transpose|ShuffleInTensor3|SwapDimension|CatArray|Transpose|nchw2nhwc|nhwc2nchw|PadInput|"
-            r"tensorTransform|permute_2D_data|flip_kernel|roll_|_cat\b|cat_kernel|triu_|tril_"
+            r"tensorTransform|TransData|permute_2D_data|flip_kernel|roll_|_cat\b|cat_kernel|triu_|tril_"
         ),
     ),
     (
@@ -72,7 +72,10 @@ KERNELS = (
             r"DeviceRunLength|histogram|bincount|arange|linearize_index"
         ),
     ),
-    ("cast", r"cast_kernel|CastOp|convert_element|loop_convert|wrapped_convert|^convert|float8_copy|direct_copy.*LoadWithCast"),
+    (
+        "cast",
+        r"cast_kernel|CastOp|(^|_)Cast(_\d+)?$|convert_element|loop_convert|wrapped_convert|^convert|float8_copy|direct_copy.*LoadWithCast",
+    ),
     ("reduction", r"reduce|Reduce|cub::|SumOps|triton_red|triton_per|ArgMax|_sum|norm_kernel|lpnorm"),
     (
         "activation",
@@ -86,7 +89,7 @@ KERNELS = (
         (
             r"elementwise|direct_copy|Functor|triton_poi|loop_|input_.*fusion|^fusion|copy_kernel|CopyKernel|OpTensor|SubTensorOp|"
             r"scalePackedTensor|Op[1-5]dTensor|pow_|foreach|_fused|fused_|_op_|Eigen::internal|addcmul|addcdiv|lerp|mul|add_|^add|"
-            r"copyBuffer|fill_|__amd_rocclr_|Fill|wrapped_|bitcast|broadcast|^select|rotary|rope|^copy"
+            r"copyBuffer|fill_|__amd_rocclr_|Fill|wrapped_|bitcast|broadcast|^select|rotary|rope|^copy|AiCore_|AiCpu_|Relu6?$"
         ),
     ),
 )
@@ -234,7 +237,7 @@ TENSORFLOW = (
     ),
 )
 COPIES = (
-    ("copy_h2d", r"HtoD|H2D|HostToDevice"),
-    ("copy_d2h", r"DtoH|D2H|DeviceToHost"),
+    ("copy_h2d", r"HtoD|H2D|HostToDevice|HOST_TO_DEVICE"),
+    ("copy_d2h", r"DtoH|D2H|DeviceToHost|DEVICE_TO_HOST"),
     ("copy_d2d", r"DtoD|D2D|PtoP|P2P|DeviceToDevice|[Cc]opy"),
 )

@@ -241,11 +241,11 @@ def _fact_tables() -> tuple[Table, ...]:
             (
                 c("device", "VARCHAR", "cuda:0, GPU:0, CPU", nullable=False),
                 c("name", "VARCHAR", "product name"),
-                c("type", "VARCHAR", "cpu | gpu | tpu | xpu | npu"),
+                c("type", "VARCHAR", "cpu | gpu | tpu | xpu | npu | mtia | hpu"),
                 c("sm_count", "BIGINT", "multiprocessors"),
                 c("memory_bytes", "BIGINT", "memory", "bytes"),
                 c("compute_capability", "DOUBLE", "NVIDIA compute capability, 8.0 for an A100"),
-                c("vendor", "VARCHAR", "nvidia | amd | intel | google"),
+                c("vendor", "VARCHAR", "nvidia | amd | intel | google | huawei | meta"),
             ),
         ),
         Table(

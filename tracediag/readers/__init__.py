@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tracediag.columns import Health
 from tracediag.errors import InputError, NotATraceError
-from tracediag.readers import kineto, tf1runmetadata, tf1timeline, tflocaltrace, tftracejson, xplane
+from tracediag.readers import ascend, kineto, tf1runmetadata, tf1timeline, tflocaltrace, tftracejson, xplane
 from tracediag.readers._unknown import describe
 from tracediag.sources import Source, open_sources
 
@@ -37,7 +37,7 @@ class Reader(Protocol):
         """The columns of one file. Raises NotATraceError, BrokenTraceError or InputError."""
 
 
-READERS: tuple[Reader, ...] = (tftracejson, tf1timeline, kineto, xplane, tf1runmetadata, tflocaltrace)
+READERS: tuple[Reader, ...] = (tftracejson, tf1timeline, ascend, kineto, xplane, tf1runmetadata, tflocaltrace)
 """In the order in which they are asked; JSON formats that know themselves by a name come before Kineto, which has none."""
 
 

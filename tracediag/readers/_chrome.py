@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -14,9 +14,24 @@ from tracediag.errors import BrokenTraceError, InputError, NotATraceError
 from tracediag.readers._jsonscan import EventStream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tracediag.sources import Source
 
-__all__ = ["Event", "all_events", "args_of", "check_stream", "event_stream", "paused_collector", "stream_health"]
+__all__ = [
+    "Event",
+    "FlowEvent",
+    "all_events",
+    "args_of",
+    "check_stream",
+    "event_stream",
+    "flow_stream",
+    "paused_collector",
+    "stream_health",
+]
+
+
+E = TypeVar("E", bound="Event")
 
 
 class Event(msgspec.Struct, gc=False):
@@ -32,21 +47,33 @@ class Event(msgspec.Struct, gc=False):
     args: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class FlowEvent(Event, gc=False):
+    """An element whose flow id matters too, as raw JSON."""
+
+    id: msgspec.Raw = msgspec.Raw(b"")
+
+
 _DECODER = msgspec.json.Decoder(list[Event])
+_FLOW_DECODER = msgspec.json.Decoder(list[FlowEvent])
 
 
 def event_stream(source: Source) -> EventStream[Event]:
     """The events of a file, batch by batch; what is damaged is repaired or counted."""
-    return EventStream(source.blocks(), _DECODER.decode, _lenient_event)
+    return EventStream(source.blocks(), _DECODER.decode, lambda text: _lenient_event(text, Event()))
 
 
-def all_events(source: Source) -> tuple[list[Event], EventStream[Event]]:
-    """Every event of a file at once, for formats in which names stand behind what they name.
+def flow_stream(source: Source) -> EventStream[FlowEvent]:
+    """As `event_stream`, with the ids of flows."""
+    return EventStream(source.blocks(), _FLOW_DECODER.decode, lambda text: _lenient_event(text, FlowEvent()))
+
+
+def all_events(source: Source, stream_of: Callable[[Source], EventStream[E]]) -> tuple[list[E], EventStream[E]]:
+    """Every event of a file at once, for formats in which names stand behind what they name. stream_of: `event_stream` or `flow_stream`.
 
     Raises NotATraceError, BrokenTraceError and InputError as `check_stream` and `Source.blocks` do.
     """
-    stream = event_stream(source)
-    events: list[Event] = []
+    stream = stream_of(source)
+    events: list[E] = []
     try:
         with paused_collector():
             for batch in stream.batches():
@@ -57,7 +84,7 @@ def all_events(source: Source) -> tuple[list[Event], EventStream[Event]]:
     return events, stream
 
 
-def check_stream(source: Source, stream: EventStream[Event], events: int) -> None:
+def check_stream(source: Source, stream: EventStream[Any], events: int) -> None:
     """Raise NotATraceError for JSON without events, BrokenTraceError when nothing whole is left of them."""
     if not stream.found:
         if source.truncated:
@@ -67,7 +94,7 @@ def check_stream(source: Source, stream: EventStream[Event], events: int) -> Non
         raise BrokenTraceError(f"{source.name}: no whole event could be read; export or copy it again")
 
 
-def stream_health(stream: EventStream[Event], truncated: bool) -> tuple[Health, ...]:
+def stream_health(stream: EventStream[Any], truncated: bool) -> tuple[Health, ...]:
     """What was lost of a JSON file. stream: after its end."""
     items = []
     if truncated or (not stream.closed and not (stream.bare and not stream.left_over)):
@@ -104,15 +131,14 @@ def paused_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _lenient_event(text: bytes) -> Event:
+def _lenient_event(text: bytes, event: E) -> E:
     """One event whose values have odd types. Raises ValueError when it is no JSON object."""
     try:
         values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from error
-    event = Event()
-    for key in ("ts", "dur", "args"):
-        if key in values:
+    for key in ("ts", "dur", "args", "id"):
+        if key in values and hasattr(event, key):
             setattr(event, key, values[key])
     for key in ("ph", "cat", "name", "pid", "tid"):
         if key in values:

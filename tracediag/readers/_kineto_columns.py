@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
+from tracediag.readers._chrome import args_of
 from tracediag.readers._coding import NONE, Codes, Dictionary, Integers, joined_ints, nanoseconds
 from tracediag.readers._kineto_args import dtype_list, json_text, string
 from tracediag.readers._kineto_groups import Group, detail_text, device_group, lane_text, op_group, runtime_group
 from tracediag.readers._kineto_memory import MemoryRows
 from tracediag.readers._kineto_roles import MEMORY, METADATA, final_roles, role_of
+from tracediag.readers._kineto_vendors import is_special, settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,7 @@ __all__ = ["KinetoColumns"]
 
 _OPS = np.isin(ROLES, ("op", "function", "annotation", "framework"))
 _DEVICE = np.isin(ROLES, ("kernel", "copy", "memset", "device_annotation", "device_sync"))
+_FRAMEWORK = ROLES.index("framework")
 _RUNTIME = np.isin(ROLES, ("runtime",))
 _STEP = re.compile(r"ProfilerStep#(\d+)$")
 _NUMBERS = ("external", "correlation", "sequence", "flops", "bytes", "step_num")
@@ -40,9 +43,10 @@ class KinetoColumns:
 
     def __init__(self) -> None:
         self.events = 0
+        self.accelerator = "cuda"  # what devices are called; known at the end of the file
         self.lane_names: dict[str, str] = {}
         self.memory = MemoryRows()
-        self._name, self._lane, self._device = Codes(), Codes(_lane), Codes(_device)
+        self._name, self._lane, self._device = Codes(), Codes(_lane), Codes(self._device_name)
         self._strings = {column: Codes(dtype_list if column.endswith("dtypes") else json_text) for column in _STRINGS}
         self._label = Codes(string)
         self._detail = Codes(detail_text)
@@ -52,6 +56,10 @@ class KinetoColumns:
         self._roles: list[npt.NDArray[np.int8]] = []
         self._kinds = Dictionary()  # (ph, cat) -> code
         self._kind_roles: list[int] = []  # code -> role
+        self._special: list[bool] = []  # code -> whether its role depends on the event
+        self.nameless = 0  # events without a category whose names tell nothing either
+        self.counts = np.zeros(0, np.int64)  # events by kind
+        self.labels: dict[str, None] = {}  # of processes, in order
 
     def add(self, events: Sequence[Event]) -> None:
         """Append a batch."""
@@ -70,9 +78,24 @@ class KinetoColumns:
         codes = self._kinds.codes(map(_KIND, events), len(events))
         for ph, cat in list(self._kinds)[len(self._kind_roles) :]:
             self._kind_roles.append(role_of(ph, cat))
-        return np.asarray(self._kind_roles, np.int8)[codes]
+            self._special.append(is_special(ph, cat))
+        counts = np.bincount(codes, minlength=len(self._kinds))
+        counts[: len(self.counts)] += self.counts
+        self.counts = counts
+        roles = np.asarray(self._kind_roles, np.int8)[codes]
+        if any(self._special):
+            for i in np.flatnonzero(np.asarray(self._special)[codes]).tolist():
+                roles[i] = settle(events[i])
+                self.nameless += int(roles[i] == _FRAMEWORK)
+        return roles
+
+    def categories(self) -> dict[str, int]:
+        """Complete events ("ph": "X") by category."""
+        return {cat: int(n) for (ph, cat), n in zip(self._kinds, self.counts.tolist(), strict=True) if ph == "X"}
 
     def _metadata(self, event: Event) -> None:
+        if event.name == "process_labels":
+            self.labels[str(args_of(event).get("labels", ""))] = None
         if event.name == "thread_name":
             try:
                 self.lane_names[lane_text((event.pid, event.tid))] = str(msgspec.json.decode(event.args)["name"])
@@ -122,6 +145,9 @@ class KinetoColumns:
             return
         index = np.concatenate([index for index, _ in given])
         self._label.add_at([text for _, texts in given for text in texts], index, n)
+
+    def _device_name(self, number: Any) -> str | None:
+        return f"{self.accelerator}:{number}" if isinstance(number, int) or str(number).isdigit() else str(number) or None
 
     def bad(self) -> int:
         """How many rows have an unusable start or duration."""
@@ -179,10 +205,6 @@ def _lane(key: tuple[Any, ...]) -> str:
         return str(key[0])
     stream = key[2].removeprefix("stream ").strip() if isinstance(key[2], str) else key[2]
     return f"gpu {key[1]} stream {stream}"
-
-
-def _device(number: Any) -> str | None:
-    return f"cuda:{number}" if isinstance(number, int) or str(number).isdigit() else str(number) or None
 
 
 def _step_numbers(name: Coded, annotation: npt.NDArray[np.bool_], given: Ints) -> Ints:

@@ -36,7 +36,10 @@ _ROLE_OF = {
     "gpu_memset": "memset",
     "memset": "memset",
     "gpu_user_annotation": "device_annotation",
+    "cuda_profiler_range": "device_annotation",
     "cuda_sync": "device_sync",
+    "enqueue": "framework",
+    "dequeue": "framework",
     "overhead": "overhead",
 }
 _NO_EVENTS = ("trace", "tracediag_finding")

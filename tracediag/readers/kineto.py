@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tracediag.errors import InputError
 from tracediag.readers._chrome import check_stream, event_stream, paused_collector
 from tracediag.readers._kineto_columns import KinetoColumns
-from tracediag.readers._kineto_facts import trace_facts, trace_health
+from tracediag.readers._kineto_facts import recording_health, trace_facts, trace_health
+from tracediag.readers._kineto_vendors import accelerator
 from tracediag.readers._unknown import foreign
 from tracediag.sources import HEAD, Source
 
@@ -46,7 +47,9 @@ def read(source: Source) -> Raw:
     except InputError as error:
         raise InputError(f"{source.name}: {error}") from error
     check_stream(source, stream, columns.events)
-    facts = trace_facts(stream.keys, columns.lane_names)
-    health = trace_health(stream, source.truncated, columns.bad())
+    columns.accelerator = accelerator(columns.labels, columns.categories(), stream.keys)
+    facts = trace_facts(stream.keys, columns.lane_names, columns.accelerator)
+    recorded = recording_health(columns.categories(), columns.nameless, facts, stream.closed)
+    health = (*trace_health(stream, source.truncated, columns.bad()), *recorded)
     rank = facts.get("distributed", {}).get("rank")
     return columns.raw(FORMAT, rank if isinstance(rank, int) else None, facts, health)

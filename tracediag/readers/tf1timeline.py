@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tracediag.readers._chrome import Event, all_events, args_of, stream_health
+from tracediag.readers._chrome import Event, all_events, args_of, event_stream, stream_health
 from tracediag.readers._coding import nanoseconds
 from tracediag.readers._prototree import parse_text
 from tracediag.readers._rows import MemoryRow, raw_of
@@ -36,7 +36,7 @@ def read(source: Source) -> Raw:
 
     Raises NotATraceError for JSON without events, BrokenTraceError when nothing whole is left of it, InputError on read errors.
     """
-    events, stream = all_events(source)
+    events, stream = all_events(source, event_stream)
     processes = {event.pid: str(args_of(event).get("name", "")) for event in events if event.ph == "M" and event.name == "process_name"}
     times = nanoseconds([event.ts for event in events]).tolist()
     lengths = nanoseconds([event.dur for event in events]).tolist()

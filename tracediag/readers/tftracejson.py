@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tracediag.columns import Health
-from tracediag.readers._chrome import Event, all_events, args_of, stream_health
+from tracediag.readers._chrome import Event, all_events, args_of, event_stream, stream_health
 from tracediag.readers._coding import nanoseconds
 from tracediag.readers._rows import Row, raw_of
 from tracediag.readers._xplane_names import Named, copy_bytes, copy_details, input_dtypes, input_shapes, kernel_details, tf_op_parts
@@ -43,7 +43,7 @@ def read(source: Source) -> Raw:
 
     Raises NotATraceError for JSON without events, BrokenTraceError when nothing whole is left of it, InputError on read errors.
     """
-    events, stream = all_events(source)
+    events, stream = all_events(source, event_stream)
     rows = list(_rows(events))
     names = {row.name for row in rows}
     tensorflow = any(row.role == "function" and not row.name.startswith("Pjit") for row in rows)
