@@ -86,3 +86,17 @@ def test_kind_of_a_kernel_and_its_operator(own, launcher, kind):
 def test_phase_that_an_op_proves(name, label, kind, role, phase):
     assert scope_phase(name, label, kind, role) == phase
     assert phase is None or phase in PHASES
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("aclnnMm_MatMulCommon_MatMulV2", "matmul"), ("aclnnMm_CastAiCore_Cast", "cast"), ("aclnnMm_TransData_TransData", "layout"),
+        ("Conv2DBackpropFilter6", "conv"), ("Conv2DBackpropFilter6_MemSet", "memset"), ("aclnnAdd_AxpyAiCore_Axpy", "elementwise"),
+        ("Im3d2Col", "conv"), ("convolution fusion", "conv"), ("loop fusion", "elementwise"), ("copy-done", "copy_d2d"),
+        ("dynamic-update-slice", "index"), ("rng-bit-generator", "random"), ("infeed", "input_wait"), ("all-to-all", "collective"),
+        ("concatenate", "layout"), ("exponential", "elementwise"), ("while", None), ("log_softmax_kernel", "softmax"),
+    ],
+)  # fmt: skip
+def test_names_of_other_accelerators_and_of_hlo(name, kind):
+    assert kind_of(name, "kernel", "jax") == kind

@@ -5,6 +5,7 @@ import json
 import pytest
 from reader_samples import XPLANE, chunk, number, xspace
 
+from tracediag import api
 from tracediag.errors import BrokenTraceError
 from tracediag.readers import read_all, xplane
 from tracediag.readers._wire import WireError, fields, submessages
@@ -170,3 +171,40 @@ def test_the_wire_decoder_refuses_what_is_no_message():
             list(fields(data, 0, len(data)))
     starts, ends, others, whole = submessages(number(3, 7) + chunk(4, "ab") + b"\x22\x7f", 0, 8, 4)
     assert (starts, ends, [(n, a) for n, _, a, _ in others], whole) == ([4], [6], [(3, 7)], False)
+
+
+def tpu(host=()):
+    ops = [
+        ("while.2", 0, 900_000, {}), ("fusion.7", 10_000, 300_000, {}), ("%copy-done.1 = f32[8]{0} copy-done(%a)", 320_000, 100_000, {}),
+        ("all-reduce.3", 450_000, 50_000, {}),
+    ]  # fmt: skip
+    lines = [
+        {"id": 1, "name": "XLA Ops", "timestamp_ns": 1000, "events": ops},
+        {"id": 2, "name": "XLA Modules", "timestamp_ns": 1000, "events": [("jit_f(12)", 0, 950_000, {})]},
+        {"id": 3, "name": "Steps", "timestamp_ns": 1000, "events": [("11", 0, 500_000, {}), ("12", 500_000, 450_000, {})]},
+        {"id": 4, "name": "Async XLA Ops", "timestamp_ns": 1000, "events": [("copy-start.1", 0, 400_000, {})]},
+    ]
+    marks = [{"id": 1, "name": "python", "timestamp_ns": 1000, "events": list(host)}]
+    return [{"name": "/host:CPU", "lines": marks}, *({"name": f"/device:TPU:{i}", "lines": lines} for i in range(2))]
+
+
+def test_a_tpu_works_on_xla_ops_and_its_steps_count_once(tmp_path):
+    raw = read(tmp_path, xspace(tpu()))
+    rows = sorted(zip(raw.role.to_objects(), raw.name.to_objects(), raw.device.to_objects(), strict=True))
+    assert [row for row in rows if row[2] == "TPU:1"] == [
+        ("device_annotation", "11", "TPU:1"), ("device_annotation", "12", "TPU:1"), ("device_annotation", "jit_f(12)", "TPU:1"),
+        ("device_annotation", "while", "TPU:1"), ("kernel", "all-reduce", "TPU:1"), ("kernel", "copy-done", "TPU:1"),
+        ("kernel", "fusion", "TPU:1"),
+    ]  # fmt: skip
+    path = tmp_path / "t.xplane.pb"
+    path.write_bytes(xspace(tpu()))
+    trace = api.load(str(path))
+    assert trace.steps[["step", "dur_ns", "found_by"]].values.tolist() == [[11, 500, "marker"], [12, 450, "marker"]]
+    kinds = trace.sql("select distinct name, kind from ops where place = 'device' order by 1").values.tolist()
+    assert kinds == [["all-reduce", "collective"], ["copy-done", "copy_d2d"], ["fusion", "elementwise"]]
+
+
+def test_steps_of_the_host_come_before_those_of_the_device(tmp_path):
+    path = tmp_path / "t.xplane.pb"
+    path.write_bytes(xspace(tpu([("train", 0, 800_000, {"step_num": 11, "_r": 1})])))
+    assert api.load(str(path)).steps[["step", "dur_ns"]].values.tolist() == [[11, 800]]

@@ -19,10 +19,12 @@ KERNELS = (
         "collective",
         (
             r"nccl|rccl|multimem_(all|reduce|one|two)|(one|two)_shot_all_?reduce|cross_device_reduce|allreduce|all_reduce|all-reduce|"
-            r"all-gather|reduce-scatter|collective-permute|^DeepEP|nvshmem|msccl"
+            r"all-gather|all-to-all|reduce-scatter|collective-permute|collective-broadcast|^DeepEP|nvshmem|msccl"
         ),
     ),
     ("memset", r"^Memset|MemSet$"),
+    ("input_wait", r"^infeed"),
+    ("copy_d2d", r"^copy-(start|done)"),
     ("attention", r"flash_|fmha|attn_fwd|attn_bwd|_attn|attention|mha_|paged_|FlashAttn|mem_efficient|AttnFwd"),
     ("embedding_grad", r"embedding_backward|compute_grad_weight|split_embedding_backward|embedding_bag_.*backward|EmbeddingBag_accGrad"),
     (
@@ -33,7 +35,7 @@ KERNELS = (
     (
         "conv",
         (
-            r"conv(?!ert)|Conv[123]D|scudnn|wgrad|dgrad|winograd|implicit_?gemm|fprop|igemm_|miopenSp3|gfx9.*conv|computeOffsets|Im2[cC]ol|im2col|"
+            r"conv(?!ert)|Conv[123]D|scudnn|wgrad|dgrad|winograd|implicit_?gemm|fprop|igemm_|miopenSp3|gfx9.*conv|computeOffsets|Im\w*2[cC]ol|im2col|"
             r"col2im|cudnn::cnn|cask_|Im2Col|Op2dTensorGeneric|nhwckrsc"
         ),
     ),
@@ -56,18 +58,19 @@ KERNELS = (
     ("loss", r"nll_loss|cross_entropy|mse_|CrossEntropy|bce_|smooth_l1|binary_cross"),
     ("pool", r"pool|Pool"),
     ("resample", r"upsample|Resize|interpolate|grid_sampl"),
-    ("random", r"distribution_elementwise|dropout|philox|Random|randperm|bernoulli|fused_dropout"),
+    ("random", r"^rng|distribution_elementwise|dropout|philox|Random|randperm|bernoulli|fused_dropout"),
     (
         "layout",
         (
             r"nchwToNhwc|nhwcToNchw|transpose|ShuffleInTensor3|SwapDimension|CatArray|Transpose|nchw2nhwc|nhwc2nchw|PadInput|"
-            r"tensorTransform|TransData|permute_2D_data|flip_kernel|roll_|_cat\b|cat_kernel|triu_|tril_"
+            r"tensorTransform|TransData|permute_2D_data|^(reshape|slice|pad|concatenate|data formatting)\b|"
+            r"flip_kernel|roll_|_cat\b|cat_kernel|triu_|tril_"
         ),
     ),
     (
         "index",
         (
-            r"index_|indexing_|IndexKernel|RadixSort|Radix|gather|scatter|Scatter|topk|TopK|sort|nonzero|Select|unique|Unique|masked_|"
+            r"index_|^dynamic-(update-)?slice|indexing_|IndexKernel|RadixSort|Radix|gather|scatter|Scatter|topk|TopK|sort|nonzero|Select|unique|Unique|masked_|"
             r"where_|permute_2D_lengths|bounds_check|find_long_segments|ReduceByKey|DeviceCompact|searchsorted|DeviceScan|cub::.*Scan|"
             r"DeviceRunLength|histogram|bincount|arange|linearize_index"
         ),
@@ -89,7 +92,10 @@ KERNELS = (
         (
             r"elementwise|direct_copy|Functor|triton_poi|loop_|input_.*fusion|^fusion|copy_kernel|CopyKernel|OpTensor|SubTensorOp|"
             r"scalePackedTensor|Op[1-5]dTensor|pow_|foreach|_fused|fused_|_op_|Eigen::internal|addcmul|addcdiv|lerp|mul|add_|^add|"
-            r"copyBuffer|fill_|__amd_rocclr_|Fill|wrapped_|bitcast|broadcast|^select|rotary|rope|^copy|AiCore_|AiCpu_|Relu6?$"
+            r"copyBuffer|fill_|__amd_rocclr_|Fill|wrapped_|bitcast|broadcast|^select|rotary|rope|^copy|AiCore_|AiCpu_|Relu6?$|"
+            r"(loop|input|output|custom) fusion|"
+            r"^(iota|maximum|minimum|subtract|divide|remainder|exponential|log|logistic|"
+            r"power|sqrt|rsqrt|cbrt|negate|abs|sign|floor|ceil|round|clamp|compare|and|or|xor|not|shift|is-finite|atan2|sine|cosine|erf|map|constant)\b"
         ),
     ),
 )

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
 from tracediag.readers._coding import NONE, Codes, Integers, joined_ints, positive
@@ -101,6 +102,8 @@ class XplaneColumns:
             "category": context.category[index],
         }
         self._stats(context, events, row)
+        if context.steps.any():
+            row["step_num"] = np.where(context.steps[line], context.step_number[index], row["step_num"])
         row["bytes"] = np.where(row["bytes"] == NONE, context.bytes[index], row["bytes"])
         if not context.whole:  # metadata stand behind the events, so that a cut plane loses names first
             nameless = index == len(context.ids)
@@ -174,7 +177,7 @@ class XplaneColumns:
         shift = base if len(start) and start.max() < _ABSOLUTE else 0
         n = len(start)
         nothing = Coded(np.full(n, -1, np.int32), ())
-        role = np.concatenate(self._arrays["role"]) if n else np.zeros(0, np.int8)
+        role = self._roles(start)
         return Raw(
             format=form,
             framework=self._framework(),
@@ -194,6 +197,16 @@ class XplaneColumns:
             health=health,
             **self._rest(),
         )
+
+    def _roles(self, start: IntArray) -> npt.NDArray[np.int8]:
+        """Roles; where the host marks no step, those that the first device numbers are the steps."""
+        role = np.concatenate(self._arrays["role"]) if len(start) else np.zeros(0, np.int8)
+        numbered = self._numbers["step_num"].ints().valid
+        marks = np.flatnonzero(numbered & (role == ROLE_CODE["device_annotation"]))
+        if len(marks) and not (numbered & (role == ROLE_CODE["annotation"])).any():
+            lane = self.codes["lane"].coded().codes
+            role[marks[lane[marks] == lane[marks[0]]]] = ROLE_CODE["annotation"]
+        return role
 
     def _rest(self) -> dict[str, Any]:
         columns: dict[str, Any] = {column: self.codes[column].coded() for column in _STRINGS}

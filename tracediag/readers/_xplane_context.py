@@ -38,6 +38,8 @@ class PlaneContext:
         self.category = text.codes((str(m.stats.get("hlo_category") or "") for m in metas), len(metas))
         self.line_role = np.array([ROLE_CODE[u.role] if u.role else -1 for u in used], np.int8)
         self.stamp = np.array([u.line.timestamp_ns for u in used], np.int64)
+        self.steps = np.array([u.line.name == "Steps" for u in used], np.bool_)
+        self.step_number = np.array([int(m.name) if m.name.isdecimal() and len(m.name) < 19 else NONE for m in metas], np.int64)
         self.lane = codes["lane"].table.codes((u.lane for u in used), len(used))
 
     def index(self, meta: IntArray) -> IntArray:

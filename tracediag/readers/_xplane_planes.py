@@ -15,6 +15,7 @@ __all__ = ["Place", "Used", "device_row", "named_event", "place_of", "used_lines
 _DEVICE = re.compile(r"/(?:device:)?(gpu|tpu):(\d+)", re.IGNORECASE)
 _STREAM = re.compile(r"Stream #(\d+)")
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
+_CONTROL = ("while", "conditional", "call")
 _HLO_TEXT = re.compile(r"%?([\w.\-]+) = ")
 
 
@@ -49,14 +50,15 @@ def place_of(plane: Plane) -> Place | None:
 def used_lines(plane: Plane, place: Place, taken: set[str]) -> list[Used]:
     """Lines whose events become rows. taken: lanes of the file so far, extended here so that each lane is one line.
 
-    On GPUs only streams hold device work: 'TensorFlow Ops', 'XLA Ops' and the like repeat it per scope. On TPUs 'XLA Ops' is the work.
+    On GPUs only streams hold device work: 'TensorFlow Ops', 'XLA Ops' and the like repeat it per scope. On TPUs 'XLA Ops' is the work,
+    and 'Steps' numbers the steps.
     """
     if place.kind == "host":
         return [Used(line, _unique(line.name or f"thread {line.id}", line.id, taken), None) for line in plane.lines]
     streams = [(line, match) for line in plane.lines if (match := _STREAM.match(line.name))]
     if streams:
         return [Used(line, _unique(f"gpu {place.number} stream {m.group(1)}", line.id, taken), None) for line, m in streams]
-    roles = {"XLA Ops": "kernel", "XLA Modules": "device_annotation", "Steps": "device_annotation"}
+    roles = {"XLA Ops": None, "XLA Modules": "device_annotation", "Steps": "device_annotation"}
     return [
         Used(line, _unique(f"{place.kind} {place.number} {line.name}", line.id, taken), roles[line.name])
         for line in plane.lines
@@ -81,9 +83,14 @@ def named_event(meta: Meta, place: Place) -> Named:
         return Named("memset", meta.name, None)
     text = _HLO_TEXT.match(meta.name)
     op = text.group(1) if text else None
-    if op is None and "hlo_category" in meta.stats:
+    if op is None and (place.kind == "tpu" or "hlo_category" in meta.stats):
         op = meta.display or meta.name
-    return Named("kernel", _SUFFIX.sub("", op) if op else meta.name.removesuffix(".kd"), op)
+    name = _SUFFIX.sub("", op) if op else meta.name.removesuffix(".kd")
+    if place.kind == "tpu" and name in _CONTROL:
+        return Named("device_annotation", name, op)  # what it runs stands on the same line
+    if name == "fusion" and (category := meta.stats.get("hlo_category")):
+        name = str(category)  # 'convolution fusion', 'loop fusion'
+    return Named("kernel", name, op)
 
 
 def device_row(plane: Plane, place: Place) -> dict[str, Any]:
