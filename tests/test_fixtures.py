@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +69,14 @@ def test_every_side_is_recorded(name: str) -> None:
 @pytest.mark.parametrize("folder", RECORDED, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_record_is_small(folder: Path) -> None:
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("folder", RECORDED, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_record_names_no_machine(folder: Path) -> None:
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        assert not re.search(rb"/(home|root|Users|tmp)/", data)
+        assert set(re.findall(rb'"host_name": "([^"]*)"', data)) <= {b"host"}
 
 
 @pytest.mark.parametrize("name", PAIRS)
