@@ -19,22 +19,42 @@ def event(cat: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any)
     return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": args}
 
 
+def layer_events(layer: int, at: float, correlation: int) -> list[dict[str, Any]]:
+    """A layer: a Python frame, an operator with one inside it, a launch, its kernel. The second half of the layers is backward."""
+    thread, even = (1 if layer < LAYERS / 2 else 2), layer % 2 == 0
+    rows = [event("python_function", f"train.py({layer}): forward", at - 0.5, 21)] if thread == 1 else []
+    if thread == 2:
+        rows.append(event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", at - 0.5, 21, thread))
+    rows.append(event("cpu_op", "aten::relu" if even else "aten::linear", at, 20, thread, **{"External id": correlation}))
+    rows.append(event("cpu_op", "aten::clamp_min" if even else "aten::addmm", at + 2, 15, thread))
+    rows.append(event("cuda_runtime", "cudaLaunchKernel", at + 4, 5, thread, correlation=correlation))
+    kernel = "vectorized_elementwise_kernel<clamp>" if even else "ampere_sgemm_128x64_tn"
+    rows.append(event("kernel", kernel, at + 10, 14, 7, device=0, stream=7, correlation=correlation))
+    return rows
+
+
 @cache
 def sound() -> str:
-    """50,000 events: in each step 200 layers of op, op inside, launch, kernel, and a host wait at its end; the device is half busy."""
+    """50,000 events: steps of input, 200 layers forward and backward, an optimizer step, a pause; the device is half busy."""
     rows, correlation, at = [], 0, 1_700_000_000_001_000.0
     for step in range(STEPS):
         begin = at
+        rows.append(event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 300))
+        at += 310
         for layer in range(LAYERS):
             correlation += 1
-            rows.append(event("cpu_op", "aten::linear" if layer % 2 else "aten::relu", at, 20, **{"External id": correlation}))
-            rows.append(event("cpu_op", "aten::addmm" if layer % 2 else "aten::clamp_min", at + 2, 15))
-            rows.append(event("cuda_runtime", "cudaLaunchKernel", at + 4, 5, correlation=correlation))
-            name = "ampere_sgemm_128x64_tn" if layer % 2 else "vectorized_elementwise_kernel<clamp>"
-            rows.append(event("kernel", name, at + 10, 14, 7, device=0, stream=7, correlation=correlation))
-            rows.append(event("python_function", f"train.py({layer}): forward", at - 0.5, 21))
+            rows += layer_events(layer, at, correlation)
             at += 25
-        at += 400
+        rows.append(event("user_annotation", "Optimizer.step#Adam.step", at, 500))
+        for part in range(10):
+            correlation += 1
+            rows.append(event("cpu_op", "aten::_foreach_add_", at + 1 + 45 * part, 40))
+            rows.append(event("cuda_runtime", "cudaLaunchKernel", at + 5 + 45 * part, 5, correlation=correlation))
+            kernel = event(
+                "kernel", "multi_tensor_apply_kernel<add>", at + 15 + 45 * part, 30, 7, device=0, stream=7, correlation=correlation
+            )
+            rows.append(kernel)
+        at += 900
         rows.append(event("user_annotation", f"ProfilerStep#{step}", begin - 1, at - begin))
     return json.dumps({"schemaVersion": 1, "traceEvents": rows})
 
@@ -43,8 +63,9 @@ def planted(kind: str, count: int = 7) -> str:
     document = json.loads(sound())
     rows = document["traceEvents"]
     rng = random.Random(kind)
-    wanted = {"op": "cpu_op", "call": "cuda_runtime", "step": "user_annotation"}.get(kind, "kernel")
-    chosen = rng.sample([row for row in rows if row["cat"] == wanted], count)
+    wanted = {"op": "cpu_op", "call": "cuda_runtime", "step": "ProfilerStep", "optimizer": "Optimizer", "input": "enumerate"}
+    of = wanted.get(kind.removeprefix("half "), "kernel")
+    chosen = rng.sample([row for row in rows if row["cat"] == of or row["name"].startswith(of)], count)
     for i, row in enumerate(chosen):
         if kind == "overlap":
             row["dur"] = 40_000 + 1000 * i
@@ -52,6 +73,8 @@ def planted(kind: str, count: int = 7) -> str:
             row["ts"] = [0, 10**15, 10**14, -(10**13)][i % 4]
         elif kind == "negative":
             row["dur"] = -50
+        elif kind.startswith("half"):
+            row["dur"] = 150_000 + i
         else:
             row["dur"] = HUGE_US[i % len(HUGE_US)]
     return json.dumps(document)
@@ -74,7 +97,24 @@ def test_a_sound_trace_of_this_size_has_no_problem(said):
     assert 0.4 < said("").device["busy_share"] < 0.7
 
 
-@pytest.mark.parametrize("kind", ["kernel", "op", "call", "step", "overlap", "far", "negative"])
+KINDS = [
+    "kernel",
+    "op",
+    "call",
+    "step",
+    "optimizer",
+    "input",
+    "half op",
+    "half call",
+    "half optimizer",
+    "half input",
+    "overlap",
+    "far",
+    "negative",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_seven_corrupt_events_of_50000_move_no_headline(said, kind):
     before, after = said(""), said(kind)
     assert after.device["busy_share"] == pytest.approx(before.device["busy_share"], abs=0.001)

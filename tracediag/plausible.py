@@ -5,6 +5,7 @@ Only a handful is touched, and only in traces of some size: many odd events are 
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from tracediag.distinct import distinct
 from tracediag.kinds import DEVICE_ROLES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tracediag.columns import IntArray
 
 __all__ = ["plausible"]
@@ -33,8 +36,13 @@ SWALLOWED = 3
 """Later work of its own stream that one piece of work covers: real ones cover at most one."""
 UNUSUAL = 10
 """Times the usual length of events of its name."""
+LONG_SHARE = 0.01
+"""Part of the span of the starts from which on a host event is worth a look."""
+SLACK_NS = 1000
+"""Clocks and rounding."""
 SAME_END_NS = 100_000
 """Two long events that agree on an end within this are believed."""
+_WAIT = re.compile("(?<!a)sync", re.IGNORECASE)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -50,9 +58,9 @@ def plausible(raw: Raw) -> Raw:
     wrong = _too_long(raw)
     lengths = np.where(wrong, _usual(raw, wrong), raw.dur_ns)
     covering = _covering(raw, work, lengths)
+    covering |= _crossing(raw, work, lengths)
     lengths = np.where(covering, np.minimum(_usual(raw, covering | wrong), lengths), lengths)
-    shortened = int((wrong | covering).sum())
-    if not far.any() and not shortened:
+    if not (far.any() or wrong.any() or covering.any()):
         return raw
     return replace(raw, dur_ns=lengths, health=(*raw.health, _note(int(far.sum()), int(wrong.sum()), int(covering.sum()))))
 
@@ -88,15 +96,8 @@ def _too_long(raw: Raw) -> Mask:
 
 def _covering(raw: Raw, work: Mask, length: IntArray) -> Mask:
     """Device work of an unusual length that covers much of the later work of its own stream."""
-    rows = np.flatnonzero(work & (length > 0))
     mask = np.zeros(len(raw), np.bool_)
-    if len(rows) == 0:
-        return mask
-    rows = rows[np.lexsort((raw.start_ns[rows], raw.lane.codes[rows]))]
-    lanes = raw.lane.codes[rows]
-    edges = [0, *(np.flatnonzero(lanes[1:] != lanes[:-1]) + 1).tolist(), len(rows)]
-    for low, high in pairwise(edges):
-        mine = rows[low:high]
+    for mine in _by_lane(raw, work & (length > 0)):
         start = raw.start_ns[mine]
         later = np.searchsorted(start, start + length[mine], "left") - np.arange(len(mine)) - 1
         mask[mine[later >= SWALLOWED]] = True
@@ -104,6 +105,39 @@ def _covering(raw: Raw, work: Mask, length: IntArray) -> Mask:
     if mask.any():
         mask &= length > UNUSUAL * np.maximum(_usual(raw, mask), 1)
     return mask
+
+
+def _crossing(raw: Raw, work: Mask, length: IntArray) -> Mask:
+    """Long host events of an unusual length that are not nested with others of their thread, or hold several of their own name.
+
+    On a thread calls are nested, so the first is impossible; the second is no operator or runtime call of that length.
+    """
+    host = ~work & ~raw.role.isin(["overhead", "python"])
+    odd = host & (length >= max(LONG_SHARE * int(raw.start_ns.max() - raw.start_ns.min()), 1))
+    usual = _usual(raw, odd)
+    odd &= (usual > 0) & (length > UNUSUAL * usual)
+    odd &= ~raw.name.where([_WAIT.search(name) is not None for name in raw.name.values])  # a wait lasts as long as it lasts
+    mask = np.zeros(len(raw), np.bool_)
+    calls = raw.role.isin(["op", "runtime"])
+    for mine in _by_lane(raw, host & np.isin(raw.lane.codes, distinct(raw.lane.codes[odd]))) if odd.any() else ():
+        start, end, name = raw.start_ns[mine], (raw.start_ns + length)[mine], raw.name.codes[mine]
+        for i in np.flatnonzero(odd[mine]).tolist():
+            inside = slice(i + 1, int(np.searchsorted(start, end[i] - SLACK_NS)))
+            around = end[:i]
+            crosses = (end[inside] > end[i] + SLACK_NS).any() or ((around > start[i] + SLACK_NS) & (around < end[i] - SLACK_NS)).any()
+            mask[mine[i]] = crosses or (calls[mine[i]] and int((name[inside] == name[i]).sum()) >= SWALLOWED)
+    return _few(mask, len(raw))
+
+
+def _by_lane(raw: Raw, wanted: Mask) -> Iterator[IntArray]:
+    """The wanted rows of each lane in order of their start, longer ones first."""
+    rows = np.flatnonzero(wanted)
+    if len(rows) == 0:
+        return
+    rows = rows[np.lexsort((-raw.dur_ns[rows], raw.start_ns[rows], raw.lane.codes[rows]))]
+    lanes = raw.lane.codes[rows]
+    for low, high in pairwise([0, *(np.flatnonzero(lanes[1:] != lanes[:-1]) + 1).tolist(), len(rows)]):
+        yield rows[low:high]
 
 
 def _usual(raw: Raw, odd: Mask) -> IntArray:
@@ -135,7 +169,7 @@ def _note(far: int, long: int, covering: int) -> Health:
     parts = [
         f"{far} far outside the recording" if far else "",
         f"{long} longer than the trace" if long else "",
-        f"{covering} that cover later work of their own stream" if covering else "",
+        f"{covering} that cover later work of their own stream or thread" if covering else "",
     ]
     return Health(
         "implausible-times",

@@ -171,14 +171,11 @@ class Trace:
                 result[definition.name] = rows_frame(definition, self.facts[definition.name])
         return result
 
-    def _steps_per_call(self) -> int:
-        windows = (self.run or {}).get("windows") or []
-        return max((int(w.get("steps_per_call") or 1) for w in windows), default=1)
-
     @property
     def steps_per_row(self) -> int:
         """Training steps inside one row of `steps` (a loop inside one compiled call)."""
-        return self._steps_per_call() if self.has_steps else 1
+        windows = (self.run or {}).get("windows") or [] if self.has_steps else []
+        return max((int(window.get("steps_per_call") or 1) for window in windows), default=1)
 
     def busy(self, key: int) -> Spans:
         """Merged busy time of one device."""
