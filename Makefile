@@ -35,6 +35,7 @@ layers: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python tools/docs.py
+	$(BIN)/python tools/formats.py
 
 docs-check: $(VENV)/.dev
 	$(BIN)/python tools/docs.py --check

@@ -25,6 +25,8 @@ _VERSIONS = {
 }
 _FLAGS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules")
 _VENDORS = {"xpu": "intel", "hpu": "intel", "npu": "huawei", "mtia": "meta"}
+MANY = 0.25
+"""Part of the events that may be of no known kind before it is said."""
 _LONGEST_REPR = 1 << 16
 _AMD = ("amd", "radeon", "instinct", "gfx")
 _NVIDIA = ("nvidia", "tesla", "quadro", "geforce", "titan", "rtx", "gtx")
@@ -103,7 +105,7 @@ def recording_health(categories: dict[str, int], nameless: int, facts: dict[str,
     if whole and told and categories and not any(_is_device(category) for category in categories):
         text = f"the file names an accelerator ({told[0]}) but holds no launch call and no device event"
         yield Health("host-only", "info", text, "if the model ran there, its time is unknown; record the activity of the device too")
-    if nameless > 0.5 * sum(categories.values()):
+    if nameless > MANY * sum(categories.values()):
         text = f"{nameless} of {sum(categories.values())} events have no category and no name that tells what they are"
         yield Health("no-categories", "info", text, "they count as host time, device work among them too; give the file as it was exported")
 

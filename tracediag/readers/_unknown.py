@@ -33,12 +33,11 @@ _BYTES: tuple[tuple[bytes, str], ...] = (
     (b"PAR1", f"a Parquet table; {_GIVE}"),
     (b"\x7fELF", f"a program or library; {_GIVE}"),
 )
+_NSYS = f"an SQLite export of Nsight Systems, which is not read; record with torch.profiler or tf.profiler instead: {_GIVE}"
 _SQLITE: tuple[tuple[bytes, str], ...] = (
     (b"rocpd_", f"an RPD database of rocprof (SQLite), which is not read; record with torch.profiler instead: {_TORCH}"),
-    (
-        b"CUPTI_ACTIVITY_KIND",
-        f"an SQLite export of Nsight Systems, which is not read; record with torch.profiler or tf.profiler instead: {_GIVE}",
-    ),
+    (b"CUPTI_ACTIVITY_KIND", _NSYS),
+    (b"TARGET_INFO_", _NSYS),
     (b"", f"an SQLite database (of Nsight Systems or rocprof, perhaps), which is not read; {_GIVE}"),
 )
 _HOROVOD = rb'"name"\s*:\s*"(?:NEGOTIATE_[A-Z]+|CYCLE_START)"'
