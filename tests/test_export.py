@@ -15,6 +15,8 @@ from reader_samples import XPLANE, kineto, kineto_bytes, xspace
 
 from tracediag import api
 from tracediag.cli import main
+from tracediag.export import write_perfetto
+from tracediag.intervals import empty
 from tracediag.perfetto import FINDINGS
 from tracediag.schema import table
 from tracediag.trace import Trace
@@ -31,7 +33,7 @@ PUBLIC = [
 ]  # fmt: skip
 SAME = ("name", "role", "label", "kind", "framework", "place", "device", "lane", "rank", "phase", "in_strides", "in_values", "in_shapes",
         "in_dtypes")  # fmt: skip
-TORCH = ("out_shapes", "out_dtypes", "detail", "bytes", "flops", "sequence")
+TORCH = ("out_shapes", "out_dtypes", "bytes", "flops", "sequence")
 NUMBERS = ("parent_id", "step", "launch_id", "device_ns")
 
 
@@ -55,6 +57,10 @@ def assert_equal(before: Trace, after: Trace) -> None:
     if before.frameworks == ("torch",):
         assert [column for column in TORCH if values(before, column) != values(after, column)] == []
         assert before.memory.equals(after.memory)
+        work = before.strings("device").isin(["cuda:0"]).tolist()  # other vendors' own facts are not read back
+        assert [a for a, on in zip(values(before, "detail"), work, strict=True) if on] == [
+            b for b, on in zip(values(after, "detail"), work, strict=True) if on
+        ]
     assert before.steps.equals(after.steps)
     assert before.device_stats() == after.device_stats()
     assert before.breakdown() == after.breakdown()
@@ -143,6 +149,16 @@ def test_findings_have_a_track_of_their_own_that_is_no_op(tmp_path):
     back = api.load(written)
     assert len(back) == len(trace)
     assert not any(FINDINGS in name for name in back.strings("lane").values)
+
+
+def test_a_finding_without_intervals_has_a_lane_too(tmp_path):
+    trace = api.load(next(path for path in RECORDED if path.parent.name == "torch-double-model"))
+    finding = api.explain(trace).findings[0]
+    (written,) = write_perfetto(trace, [(finding, empty())], tmp_path / "t.json")
+    rows = [row for row in records(written) if row["pid"] == FINDINGS]
+    start, end = trace.step_intervals()
+    assert sum(int(row["dur"].replace(".", "")) for row in rows) == int((end - start).sum())
+    assert all("every step" in row["args"]["owns"] for row in rows)
 
 
 def test_the_same_trace_gives_the_same_bytes(tmp_path):

@@ -240,14 +240,15 @@ def _memory(trace: Trace, rank: int) -> Iterator[str]:
 
 
 def _findings(trace: Trace, rank: int, findings: Sequence[tuple[Finding, Spans]]) -> Iterator[str]:
-    """One lane a finding, its claimed intervals as slices."""
+    """One lane a finding, its claimed intervals as slices; all steps for one that is priced by steps measured without the profiler."""
     shift = int(trace.lane_shift(np.asarray([rank]))[0])
     length = int(trace.end.max(initial=0)) + 1
     for number, (finding, spans) in enumerate(findings, 1):
-        own = clip(spans, shift, shift + length)
+        own = clip(spans if len(spans[0]) else trace.step_intervals(), shift, shift + length)
         where = f'"pid":"{FINDINGS}","tid":{_text(f"{number} {finding.rule}")}'
         facts: dict[str, Any] = {"rule": finding.rule, "code": finding.code, "title": finding.title, "severity": finding.severity}
         facts |= {"confidence": finding.confidence, "share": finding.share, "message": finding.message}
+        facts |= {} if len(spans[0]) else {"owns": "a part of every step, measured without the profiler"}
         for start, end in zip((own[0] - shift).tolist(), (own[1] - shift).tolist(), strict=True):
             time = f'"ts":{_us(start)},"dur":{_us(end - start)}'
             yield f'{{"ph":"X","cat":"tracediag_finding","name":{_text(finding.title)},{where},{time},"args":{_text(facts)}}}'
