@@ -118,13 +118,9 @@ class Trace:
         """Distinct ranks in order, -1 for none; each has its own stretch of the claim time line, with steps or without."""
         return np.asarray(distinct(np.concatenate([self.step_table.rank, self.window_table.rank])))
 
-    @cached_property
-    def _stride(self) -> int:
-        return int(self.end.max(initial=0)) + 1
-
     def lane_shift(self, ranks: IntArray) -> IntArray:
         """What claims add to times of these ranks, so that ranks lie behind each other on one time line and never hide each other."""
-        return np.maximum(np.searchsorted(self._ranks, ranks, "right") - 1, 0) * self._stride
+        return np.maximum(np.searchsorted(self._ranks, ranks, "right") - 1, 0) * (int(self.end.max(initial=0)) + 1)
 
     @cached_property
     def shift(self) -> IntArray:
