@@ -72,9 +72,7 @@ def test_every_reader_has_a_sample_and_knows_only_its_own():
     assert {reader.FORMAT for reader in READERS} == set(FORMATS)
     for form, (_, data, _) in FORMATS.items():
         assert next(reader.FORMAT for reader in READERS if reader.sniff(data)) == form
-        known_to_all = (
-            {"kineto"} if data.startswith((b"{", b"[")) else set()
-        )  # it has no mark of its own, so it is asked after the others
+        known_to_all = {"kineto"} if data.startswith((b"{", b"[")) else set()  # it has no mark of its own, so it is asked after the others
         assert {reader.FORMAT for reader in READERS if reader.sniff(data)} - known_to_all <= {form}
 
 
@@ -287,3 +285,12 @@ def test_damage_anywhere_gives_rows_or_one_of_our_errors(tmp_path, form):
         else:
             assert len(raw) - raw.step_num.valid.sum() <= raw.events  # a run of a session is a row of its own
             assert (raw.dur_ns >= 0).all()
+
+
+@pytest.mark.parametrize("form", [form for form in FORMATS if FORMATS[form][1].startswith((b"{", b"["))])
+def test_nesting_without_end_costs_one_event(tmp_path, form):
+    suffix, data, _ = FORMATS[form]
+    deep = b'"args": {"deep": ' + b"[" * 100_000 + b"]" * 100_000 + b", "
+    base, raw = read(write(tmp_path / f"a{suffix}", data)), read(write(tmp_path / f"b{suffix}", data.replace(b'"args": {', deep, 1)))
+    assert raw.events == base.events - 1
+    assert "broken-events" in [item.id for item in raw.health]

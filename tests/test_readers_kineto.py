@@ -243,3 +243,16 @@ def test_nanoseconds_are_exact():
         assert nanoseconds([text.encode() for text in order]).tolist() == [expected[texts.index(text)] for text in order]
     assert nanoseconds([b"x", b"", b"null", b"1e99", b"99999999999999999999"]).tolist() == [NONE] * 5
     assert nanoseconds([]).dtype == np.int64
+
+
+def test_values_of_odd_types_become_text(tmp_path):
+    odd = [{"ph": "X", "cat": 5, "name": 1.5, "ts": 1, "dur": 1}, {"ph": "X", "cat": True, "name": None, "pid": [1], "tid": False, "ts": 2}]
+    events = [*kineto()["traceEvents"], *odd]
+    raw = read(tmp_path, kineto_bytes(kineto(traceEvents=events)))
+    assert raw.name.to_objects().tolist()[-2:] == ["1.5", ""]
+    assert raw.lane.to_objects().tolist()[-2:] == ["", "[1]/False"]
+
+
+@pytest.mark.parametrize("rank", [10**20, -1, "3", None])
+def test_a_rank_that_is_none_is_not_taken(tmp_path, rank):
+    assert read(tmp_path, kineto_bytes(kineto(distributedInfo={"rank": rank}))).rank is None

@@ -11,6 +11,7 @@ import msgspec
 
 from tracediag.columns import Health
 from tracediag.errors import BrokenTraceError, InputError, NotATraceError
+from tracediag.readers._jsonrepair import UNREADABLE
 from tracediag.readers._jsonscan import EventStream
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def args_of(event: Event) -> dict[str, Any]:
     """The args of one event; empty where they cannot be read."""
     try:
         values = msgspec.json.decode(event.args)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return {}
     return values if isinstance(values, dict) else {}
 
@@ -135,18 +136,19 @@ def _lenient_event(text: bytes, event: E) -> E:
     """One event whose values have odd types. Raises ValueError when it is no JSON object."""
     try:
         values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise ValueError(str(error)) from error
     for key in ("ts", "dur", "args", "id"):
         if key in values and hasattr(event, key):
             setattr(event, key, values[key])
     for key in ("ph", "cat", "name", "pid", "tid"):
         if key in values:
-            setattr(event, key, _string(msgspec.json.decode(values[key])))
+            value = _string(msgspec.json.decode(values[key]))
+            setattr(event, key, value if key in ("pid", "tid") else str(value))
     return event
 
 
 def _string(value: Any) -> Any:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return str(value)
-    return value if isinstance(value, str | int) else "" if value is None else str(value)
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else "" if value is None else str(value)

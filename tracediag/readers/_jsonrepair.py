@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["repair"]
+import msgspec
+
+__all__ = ["UNREADABLE", "repair"]
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding of JSON raises: no JSON, no UTF-8, nested too deep."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")

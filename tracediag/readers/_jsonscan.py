@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from tracediag.errors import InputError
-from tracediag.readers._jsonrepair import repair
+from tracediag.readers._jsonrepair import UNREADABLE, repair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -118,7 +118,7 @@ class EventStream(Generic[T]):
         for cut in reversed(cuts):
             try:
                 return self.decode(b"".join((b"[", memoryview(buffer)[:cut], b"]"))), buffer[cut:].lstrip().removeprefix(b",")
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 continue
         return None, buffer
 
@@ -129,7 +129,7 @@ class EventStream(Generic[T]):
             return [], buffer[end:], closed
         try:
             batch = self.decode(b"[" + b",".join([buffer[a:b] for a, b in spans]) + b"]")
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             batch = [event for a, b in spans for event in self._one(buffer[a:b])]
         return batch, buffer[end:], closed
 
@@ -137,7 +137,7 @@ class EventStream(Generic[T]):
         try:
             yield from self.decode(b"[" + text + b"]")
             return
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             fixed, replaced = repair(text)
         self.bad_utf8 += replaced
         try:
@@ -157,7 +157,7 @@ class EventStream(Generic[T]):
         fixed, _ = repair(text[spans[0][0] : spans[0][1]])
         try:
             values = msgspec.json.decode(fixed)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             return
         self.keys.update({key: value for key, value in values.items() if key != "traceEvents"})
 

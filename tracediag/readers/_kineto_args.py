@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tracediag.readers._coding import NONE
+from tracediag.readers._jsonrepair import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +173,7 @@ def decode_args(kind: type[Any], raws: Sequence[Any]) -> list[Any]:
         result: list[Any] = msgspec.json.decode(b"[" + b",".join(raws) + b"]", type=list[kind])  # type: ignore[valid-type]
         if len(result) == len(raws):
             return result
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         pass
     return [_lenient(kind, bytes(raw)) for raw in raws]
 
@@ -180,18 +181,18 @@ def decode_args(kind: type[Any], raws: Sequence[Any]) -> list[Any]:
 def _lenient(kind: type[Any], raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         pass
     try:
         values = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return kind()
     result = kind()
     for field in msgspec.structs.fields(kind):
         if field.encode_name in values:
             try:
                 setattr(result, field.name, msgspec.json.decode(values[field.encode_name], type=field.type, strict=False))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 continue
     return result
 
@@ -204,7 +205,7 @@ def json_text(raw: bytes) -> str | None:
         value = msgspec.json.decode(raw)
         if isinstance(value, str) and value.startswith("["):  # some backends quote their lists
             value = msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False) if value else None
 
@@ -213,7 +214,7 @@ def string(raw: bytes) -> str | None:
     """The text of a raw JSON string; None for anything else."""
     try:
         return msgspec.json.decode(raw, type=str) if raw else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
 
 
@@ -236,7 +237,7 @@ def pack_detail(raw_pairs: Sequence[tuple[str, bytes]], more: dict[str, Any] | N
     for name, raw in raw_pairs:
         try:
             pairs[name] = msgspec.json.decode(raw) if raw else None
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             continue
     pairs = {name: value for name, value in pairs.items() if value is not None and value != ""}
     return json.dumps(pairs, sort_keys=True, separators=(",", ":"), ensure_ascii=False) if pairs else None

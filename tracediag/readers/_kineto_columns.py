@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
 from tracediag.readers._chrome import args_of
 from tracediag.readers._coding import NONE, Codes, Dictionary, Integers, joined_ints, nanoseconds
+from tracediag.readers._jsonrepair import UNREADABLE
 from tracediag.readers._kineto_args import dtype_list, json_text, string
 from tracediag.readers._kineto_groups import Group, detail_text, device_group, lane_text, op_group, runtime_group
 from tracediag.readers._kineto_memory import MemoryRows
@@ -99,7 +100,7 @@ class KinetoColumns:
         if event.name == "thread_name":
             try:
                 self.lane_names[lane_text((event.pid, event.tid))] = str(msgspec.json.decode(event.args)["name"])
-            except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
+            except (*UNREADABLE, LookupError, TypeError):
                 return  # a lane without a name is no loss
 
     def _rows(self, rows: Sequence[Event], roles: npt.NDArray[np.int8]) -> None:

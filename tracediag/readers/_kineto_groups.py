@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from tracediag.readers._coding import NONE, int64, positive, texts, texts_if_any
+from tracediag.readers._jsonrepair import UNREADABLE
 from tracediag.readers._kineto_args import (
     COLLECTIVE_KEYS,
     DEVICE_DETAIL,
@@ -122,7 +123,7 @@ def _add_rare(group: Group, raws: Sequence[Any]) -> None:
     for row in sorted({row for key in keys for row, raw in enumerate(each) if key in raw}):
         try:
             values = msgspec.json.decode(each[row])
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             continue
         base = group.details[row] if isinstance(group.details[row], tuple) else ()
         group.details[row] = detail_text(base, {key: values[key] for key in COLLECTIVE_KEYS if key in values})

@@ -20,7 +20,11 @@ Schema = dict[str, dict[int, tuple[str, str]]]
 """Message -> field number -> (name, type); type: "int", "str" or the name of a message."""
 
 _DEPTH = 60
-_TOKEN = re.compile(r'\s*(?:#[^\n]*\n\s*)*(?:([A-Za-z_]\w*)|("(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')|([-+]?[\w.+-]+)|([{}<>\[\]:,;]))')
+_TOKEN = re.compile(
+    r"\s*(?:#[^\n]*\n\s*)*"
+    r"""(?:([A-Za-z_]\w*)|("[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')|([-+]?[\w.+-]+)|([{}<>\[\]:,;]))""",
+    re.DOTALL,
+)
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 
 

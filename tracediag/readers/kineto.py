@@ -52,4 +52,5 @@ def read(source: Source) -> Raw:
     recorded = recording_health(columns.categories(), columns.nameless, facts, stream.closed)
     health = (*trace_health(stream, source.truncated, columns.bad()), *recorded)
     rank = facts.get("distributed", {}).get("rank")
-    return columns.raw(FORMAT, rank if isinstance(rank, int) else None, facts, health)
+    known = isinstance(rank, int) and 0 <= rank < 1 << 31
+    return columns.raw(FORMAT, rank if known else None, facts, health)
