@@ -33,7 +33,7 @@ RUN_FILE = "run.json"
 
 _ZIP = b"PK\x03\x04"
 _ARCHIVES = (".zip", ".tar", ".tgz", ".tar.zst")
-_TRACE_SUFFIXES = (".json", ".json.gz", ".json.zst", ".pb", ".pb.gz", ".pb.zst", ".trace", ".gz")
+_TRACE_SUFFIXES = (".json", ".json.gz", ".json.zst", ".pb", ".pb.gz", ".pb.zst", ".pbtxt", ".trace", ".gz")
 _NOT_TRACES = ("report.json", "overview_page.pb", "input_pipeline.pb", "kernel_stats.pb", "tensorflow_stats.pb", "memory_profile.json.gz")
 
 
