@@ -66,3 +66,10 @@ def test_the_profilers_own_cost_is_taken_out_of_the_claim():
     # all host events are claimed, so that all of the cost is theirs: 500 of 1000 recorded become 100 of 600
     everything = claim(0.5, ops=range(len(slowed)))
     assert predict(slowed, everything, rule()).high < predict(even, everything, rule()).high
+
+
+@pytest.mark.parametrize("by_series", [False, True])
+def test_a_small_rest_gives_only_the_lower_end(trace, by_series):
+    speedup = predict(trace, claim(0.95, by_series), rule())
+    assert speedup.low > 5
+    assert speedup.high is None

@@ -25,6 +25,9 @@ REST = 0.5
 CLAIM = 0.3
 SERIES = 0.1
 """A claim measured without the profiler, step by step, leaves a rest that is known this well."""
+SMALL_REST = 0.15
+"""A step of which less than this is left is too short to be known from the slow one: caches, allocators and the profiler's own work
+weigh more in it than what was measured. Then only the lower end is told."""
 LEAST = 0.01
 """Claims of less than this part of a step are not worth a prediction, and of a rest of less than this nothing is known."""
 
@@ -43,7 +46,7 @@ def predict(trace: Trace, claim: Claim, rule: Rule) -> Speedup | None:
     shortest = max(rest / (1 + REST), rest - CLAIM * share) if not claim.by_series else rest - slack
     shortest += keep_low * share
     low = max(1 / max(longest, LEAST), 1.0)
-    if rule.saving.transform == "at_least":
+    if rule.saving.transform == "at_least" or rest + keep_high * share < SMALL_REST:
         return Speedup(round(low, 2), None)
     return Speedup(round(low, 2), round(1 / shortest, 2) if shortest >= LEAST else None)
 
