@@ -76,7 +76,6 @@ def test_optimizer_loop(tmp_path, capfd):
     assert lines["Optimizer.step#SGD.step", None] == "train.py:12"
     assert not list((tmp_path / "run").glob("*.json.gz.tmp")) and not (tmp_path / "run" / ".child.json").exists()
 
-
     _markers_hold_whole_steps(tmp_path)
     _nothing_private_is_written(tmp_path)
 

@@ -281,7 +281,6 @@ def test_facts_of_the_run_become_rows():
     assert trace.has("params") and trace.has("params.numel") and not trace.has("params.dtype") and not trace.has("optimizers")
 
 
-
 def test_memory_lies_in_its_step():
     memory = [{"t_ns": 5, "bytes": 64}, {"t_ns": 500_000, "bytes": -64}]
     trace = Trace.from_rows({"ops": [op("aten::mm", 0, 10)], "steps": STEP, "memory": memory})

@@ -77,9 +77,7 @@ def test_parents_equal_the_definition(rows):
         enclosing = [
             outer
             for outer in order[:at]
-            if lane[outer] == lane[inner]
-            and end[outer] >= end[inner]
-            and (start[inner] < end[outer] or start[outer] == end[outer])
+            if lane[outer] == lane[inner] and end[outer] >= end[inner] and (start[inner] < end[outer] or start[outer] == end[outer])
         ]
         assert found[inner] == (enclosing[-1] if enclosing else -1)
 

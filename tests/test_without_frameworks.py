@@ -42,8 +42,7 @@ def test_the_same_json_with_the_frameworks_blocked(run: Path) -> None:
 
 def test_explain_imports_no_framework() -> None:
     code = (
-        "import sys, tracediag; tracediag.explain(sys.argv[1]).to_json(); "
-        f"print([name for name in {FRAMEWORKS!r} if name in sys.modules])"
+        f"import sys, tracediag; tracediag.explain(sys.argv[1]).to_json(); print([name for name in {FRAMEWORKS!r} if name in sys.modules])"
     )
     assert explain([sys.executable, "-c", code], RUNS[0]).split()[-1] == b"[]"
 

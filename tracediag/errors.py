@@ -1,11 +1,11 @@
 """The exception tree: what is wrong, where, and what to do about it.
 
-    TracediagError                 anything we raise on purpose; exit code 2, one line on stderr
-    +-- InputError                 a file or argument that cannot be used
-    |   +-- NotATraceError         a readable file that is no timeline (the message says what it is)
-    |   +-- BrokenTraceError       a timeline of which nothing whole is left
-    +-- RuleError                  a rule file that is wrong (all its errors in one message)
-    +-- CaptureError               a script that could not be run under the profiler
+TracediagError                 anything we raise on purpose; exit code 2, one line on stderr
++-- InputError                 a file or argument that cannot be used
+|   +-- NotATraceError         a readable file that is no timeline (the message says what it is)
+|   +-- BrokenTraceError       a timeline of which nothing whole is left
++-- RuleError                  a rule file that is wrong (all its errors in one message)
++-- CaptureError               a script that could not be run under the profiler
 """
 
 __all__ = ["BrokenTraceError", "CaptureError", "InputError", "NotATraceError", "RuleError", "TracediagError"]

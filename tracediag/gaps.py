@@ -171,4 +171,3 @@ def _cut_at(spans: Spans, edges: IntArray) -> Spans:
     lo, hi = np.searchsorted(edges, spans[0], "right"), np.searchsorted(edges, spans[1], "left")
     inner = np.concatenate([edges[a:b] for a, b in zip(lo, hi, strict=True) if b > a]) if (hi > lo).any() else edges[:0]
     return np.sort(np.concatenate([spans[0], inner])), np.sort(np.concatenate([spans[1], inner]))
-

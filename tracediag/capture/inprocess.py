@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "profile"]
 
+
 class Run:
     """A recording under way. out: the run directory, complete when the `with` block has been left."""
 

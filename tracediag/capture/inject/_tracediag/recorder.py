@@ -184,7 +184,9 @@ class Recorder:
         if not files:
             return
         guard.note(
-            "no-steps-found", "warning", "no training step was found in the script; what ran was recorded as one window",
+            "no-steps-found",
+            "warning",
+            "no training step was found in the script; what ran was recorded as one window",
             "Times are of the whole window, not of a step.",
         )
         self.runfile.add_window(self._track(framework), files)
@@ -239,7 +241,8 @@ class Recorder:
         steps = len(self.series)
         if steps and not self.runfile.windows:
             guard.note(
-                "run-too-short", "warning",
+                "run-too-short",
+                "warning",
                 f"the script ended after {steps} steps, before the window opened (warm-up of {self.config.warmup} steps)",
                 "No trace was recorded; profile again with a smaller --warmup or more steps.",
             )
