@@ -13,6 +13,12 @@ import pytest
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 RUNS = (FIXTURES / "report-000-skipgram-torch" / "slow", FIXTURES / "report-000-skipgram-tensorflow" / "slow")
 FRAMEWORKS = ("torch", "tensorflow", "keras", "tf_keras", "jax")
+PLAIN = """
+import sys
+from tracediag.cli import main
+sys.argv = ["tracediag", "explain", sys.argv[1], "--format", "json"]
+main()
+"""
 BLOCKED = f"""
 import sys
 class Nothing:
@@ -34,8 +40,7 @@ def explain(python: list[str], run: Path, **more: str) -> bytes:
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.parent.name)
 def test_the_same_json_with_the_frameworks_blocked(run: Path) -> None:
-    usual = explain([sys.executable, "-c", "import sys; from tracediag.cli import main; sys.argv[2:] = ['--format', 'json']; "
-                     "sys.argv[:1] = ['tracediag', 'explain']; main()"], run)  # fmt: skip
+    usual = explain([sys.executable, "-c", PLAIN], run)
     assert explain([sys.executable, "-c", BLOCKED], run) == usual
     assert usual.startswith(b"{")
 
