@@ -179,6 +179,12 @@ def test_redactor():
     assert redact(text) == b'"a.py(3)" "~/x" "lib/python3/site-packages/t.py(1): f" host "y/z.py(2)" janet'
 
 
+def test_redactor_takes_the_names_that_kineto_writes():
+    redact = Redactor([], home="/home/jane", user="jane", host="box")
+    text = b'{"host_name": "box", "traceName": "/tmp/x y/rank0.json", "displayTimeUnit": "ms"}'
+    assert redact(text) == b'{"host_name": "host", "traceName": "rank0.json", "displayTimeUnit": "ms"}'
+
+
 def test_redactor_keeps_words_that_are_only_names():
     assert Redactor([], home="/root", user="root", host="train")(b"aten::root train /root/x") == b"aten::root train ~/x"
 

@@ -216,6 +216,14 @@ def record(field: int, content: bytes) -> bytes:
     return bytes([field << 3 | 2, len(content)]) + content
 
 
+def test_source_files_of_xla_modules_are_made_relative(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setattr(tf_window.os, "getcwd", lambda: "/data/job")
+    data = record(1, record(6, b"/data/job/train.py") + record(6, b"/home/someone/lib/ops.py"))
+    clean = tf_window.nameless(data, "/data/job/run")
+    assert clean == record(1, record(6, b"./////////train.py"[:18]) + record(6, b"~/////////////lib/ops.py"))
+
+
 def test_host_names_and_paths_are_taken_out() -> None:
     name = (platform.node() or "box").encode()[:100]
     plane = record(2, b"/host:CPU") + record(6, b"/home/someone/run")

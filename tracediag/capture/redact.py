@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["Redactor"]
 
 _PLAIN_HOST = re.compile(r"^[a-z]{1,7}$")  # "host", "train": a word that other things are called too
+_HOST_NAME = re.compile(rb'("host_?name"\s*:\s*)"[^"]*"')
+_TRACE_NAME = re.compile(rb'("traceName"\s*:\s*)"[^"]*/([^"/]*)"')
 _SOURCE = re.compile(rb"(?<=[\"\s#:])/(?:[^\"/\s]+/)+([^\"/\s]+/[^\"/\s()]+\.py)(?=[\"(:])")
 
 
@@ -34,6 +36,8 @@ class Redactor:
             data = data.replace(old, new)
         for pattern, new in self._words:
             data = pattern.sub(new, data)
+        data = _HOST_NAME.sub(rb'\1"host"', data)
+        data = _TRACE_NAME.sub(rb'\1"\2"', data)
         return _SOURCE.sub(rb"\1", data)
 
 

@@ -114,7 +114,9 @@ def yield_to_own(tensorflow: Any, yields: Callable[[], None]) -> Callable[[], bo
 
 
 def nameless(data: bytes, out: str) -> bytes:
-    """An XSpace message without host names, the run directory's path blanked where the profiler's options repeat it.
+    """An XSpace message without host names, with paths made relative: the run directory's blanked where the profiler's options repeat it,
+    the working directory and the home folder replaced by "./" and "~/", padded with slashes to the same length (XLA's modules carry
+    source files, and lengths are part of the format).
 
     Only the top level is parsed: (tag, length, bytes) records, all of wire type 2. What does not look like that stays as it is.
     """
@@ -132,7 +134,12 @@ def nameless(data: bytes, out: str) -> bytes:
             parts.append(data[start : at + size])
         at += size
     path = out.encode()
-    return b"".join(part.replace(path, b"." * len(path)) if len(part) < 100_000 else part for part in parts)
+    kept = b"".join(part.replace(path, b"." * len(path)) if len(part) < 100_000 else part for part in parts)
+    for folder, short in ((os.getcwd(), b"./"), (os.path.expanduser("~"), b"~/")):
+        long = folder.rstrip("/").encode() + b"/"
+        if len(long) > len(short):
+            kept = kept.replace(long, short.ljust(len(long), b"/"))
+    return kept
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
