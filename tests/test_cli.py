@@ -14,6 +14,7 @@ from tracediag.capture.launcher import LaunchResult
 from tracediag.errors import InputError
 from tracediag.rules import rules_folder
 
+RECORDED = {"windows": [{"file": "rank0.pt.trace.json.gz"}]}
 TAKING = {"--out", "--steps", "-m"}
 
 
@@ -64,7 +65,7 @@ def test_options_before_the_script_are_ours_and_the_rest_is_the_scripts(args, ow
 )
 def test_profile_hands_the_command_on_untouched(monkeypatch, tmp_path, args, argv, kind):
     seen = []
-    monkeypatch.setattr(api, "record", lambda request: seen.append(request) or LaunchResult(7, tmp_path, {}, ""))
+    monkeypatch.setattr(api, "record", lambda request: seen.append(request) or LaunchResult(7, tmp_path, RECORDED, ""))
     assert cli.main(["profile", "--no-explain", *args]) == 7
     assert (seen[0].argv, seen[0].kind) == (argv, kind)
     assert seen[0].out.parts[0] == "tracediag-runs"
@@ -81,12 +82,18 @@ def test_profile_explains_leaves_reports_and_passes_on_the_exit_code(monkeypatch
     assert (tmp_path / "report.md").read_text().startswith("# ")
 
 
+def test_a_script_too_short_for_a_window_is_told_so_and_keeps_its_code(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(api, "record", lambda _: LaunchResult(0, tmp_path, {"windows": []}, "3 steps timed, 0 recorded"))
+    assert cli.main(["profile", "t.py"]) == 0
+    assert capsys.readouterr() == ("", "tracediag: 3 steps timed, 0 recorded\n")
+
+
 @pytest.mark.parametrize(("script", "code"), [(0, 2), (9, 9)])
 def test_profile_without_a_trace(monkeypatch, tmp_path, capsys, script, code):
     def explain(*_, **__):
         raise InputError("run: no trace in it")
 
-    monkeypatch.setattr(api, "record", lambda _: LaunchResult(script, tmp_path, {}, ""))
+    monkeypatch.setattr(api, "record", lambda _: LaunchResult(script, tmp_path, RECORDED, ""))
     monkeypatch.setattr(api, "explain", explain)
     assert cli.main(["profile", "t.py"]) == code
     assert capsys.readouterr().err == "tracediag: run: no trace in it\n"

@@ -164,8 +164,8 @@ def profile(
     done = api.record(request)
     if done.message and not quiet:
         say(done.message)
-    if no_explain:
-        return done.exit_code
+    if no_explain or not done.run.get("windows"):
+        return done.exit_code  # nothing recorded: the message has said so
     try:
         report = _explain_run(request.out, quiet, rules=rules or (), select=names(select), ignore=names(ignore), min_saving=min_saving)
     except TracediagError as error:
