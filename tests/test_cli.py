@@ -72,7 +72,7 @@ def test_profile_hands_the_command_on_untouched(monkeypatch, tmp_path, args, arg
 
 
 def test_profile_explains_leaves_reports_and_passes_on_the_exit_code(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(api, "record", lambda _: LaunchResult(3, tmp_path, {}, "the script raised; 12 steps were kept"))
+    monkeypatch.setattr(api, "record", lambda _: LaunchResult(3, tmp_path, RECORDED, "the script raised; 12 steps were kept"))
     monkeypatch.setattr(api, "explain", lambda *_, **__: SAMPLES["one"])
     assert cli.main(["profile", "--out", str(tmp_path), "t.py"]) == 3
     told = capsys.readouterr()
