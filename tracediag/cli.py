@@ -166,23 +166,26 @@ def profile(
         say(done.message)
     if no_explain or not done.run.get("windows"):
         return done.exit_code  # nothing recorded: the message has said so
-    try:
-        report = _explain_run(request.out, quiet, rules=rules or (), select=names(select), ignore=names(ignore), min_saving=min_saving)
-    except TracediagError as error:
-        if not done.exit_code:
-            raise
-        say(str(error))
-        return done.exit_code  # the script failed before there was anything to explain: its code says so
+    choice = {"rules": rules or (), "select": names(select), "ignore": names(ignore), "min_saving": min_saving}
+    report = _explain_run(request.out, quiet, done.exit_code, **choice)
+    if report is None:
+        return done.exit_code
     emit(report, form.value, output)
     return done.exit_code or _failing(report, fail_on)
 
 
-def _explain_run(folder: Path, quiet: bool, **choice: Any) -> Report:
-    """Explain a run directory and leave the report in it."""
+def _explain_run(folder: Path, quiet: bool, code: int, **choice: Any) -> Report | None:
+    """Explain a run directory and leave the report in it; None when a script that failed left nothing to explain: its code says so."""
     from tracediag import api
 
-    with working("reading the trace", quiet):
-        report = api.explain(folder, **choice)
+    try:
+        with working("reading the trace", quiet):
+            report = api.explain(folder, **choice)
+    except TracediagError as error:
+        if not code:
+            raise
+        say(str(error))
+        return None
     for name, form in (("report.json", "json"), ("report.md", "markdown")):
         emit(report, form, folder / name)
     return report

@@ -84,8 +84,6 @@ class _Module:
         first = None if robust else self._first_step(read, ends, name)
         return {"includes_first_step": first, "synchronised": self._synchronised(read, ends[-1], body), **base}
 
-    # -- where a node stands -------------------------------------------------------------------------------------------------
-
     def _above(self, node: ast.AST) -> Iterator[ast.AST]:
         while node in self.parents:
             node = self.parents[node]
@@ -131,8 +129,6 @@ class _Module:
         text = ast.unparse(left)
         scope = self._scope(read)
         return [other for other in self.reads if other is not read and self._scope(other) is scope and self._assigned(other) == text]
-
-    # -- what is measured ----------------------------------------------------------------------------------------------------
 
     def _between(self, read: ast.AST, end: ast.AST) -> list[ast.AST] | None:
         """Calls that train between start and end; None when there are none."""
