@@ -1,9 +1,10 @@
 """Slow-down of a training loop by the hooks outside the window: interleaved pairs of runs, with a 95 % interval.
 
-usage: python benchmarks/hooks_pairs.py [--pairs N] [--python PATH] [--json FILE]
+usage: python benchmarks/hooks_pairs.py [--pairs N] [--best-of N] [--python PATH] [--json FILE]
 
-Each pair runs one script twice, without tracediag and under its hooks with a warm-up that never ends (so no window opens), in an order
-that alternates. The script times its own steps after a warm-up, on one thread, in blocks of 16 (so that what the hooks do only now and
+Each pair runs one script without tracediag and under its hooks with a warm-up that never ends (so no window opens), in an order that
+alternates, each side a few times, of which the fastest counts (where a process happens to lie in memory moves its speed by several
+percent). The script times its own steps after a warm-up, on one thread, in blocks of 16 (so that what the hooks do only now and
 then is in every block), and reports the mean of the fastest tenth of the blocks: what other work on the machine disturbs least. The step
 is many small operations, some 2 ms long: what the hooks add weighs most there, and matrix kernels, whose speed depends on where their
 memory happens to lie, stay out of it. The interval is Wilcoxon's for the median of the ratios (Walsh averages), which a few disturbed
@@ -39,13 +40,13 @@ def step():
     opt.step()
 for _ in range(30): step()
 cpu, wall = [], []
-for _ in range(60):
+for _ in range(40):
     c, w = time.process_time(), time.perf_counter()
     for _ in range(16): step()
     cpu.append(time.process_time() - c)
     wall.append(time.perf_counter() - w)
 with open(sys.argv[1], "w") as stream:
-    print(*(statistics.mean(sorted(blocks)[:6]) / 16 for blocks in (cpu, wall)), file=stream)
+    print(*(statistics.mean(sorted(blocks)[:4]) / 16 for blocks in (cpu, wall)), file=stream)
 """
 
 
@@ -74,6 +75,7 @@ def interval(ratios):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--best-of", type=int, default=3)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -84,7 +86,11 @@ def main():
         os.chdir(folder)
         for number in range(args.pairs):
             order = (False, True) if number % 2 else (True, False)
-            times = {hooked: run(folder, args.python, hooked, number) for hooked in order}
+            times = {False: (math.inf, math.inf), True: (math.inf, math.inf)}
+            for again in range(args.best_of):
+                for hooked in order:
+                    took = run(folder, args.python, hooked, number * args.best_of + again)
+                    times[hooked] = tuple(min(a, b) for a, b in zip(times[hooked], took, strict=True))
             pairs.append(tuple(times[True][kind] / times[False][kind] for kind in (0, 1)))
         os.chdir(Path(__file__).parent)
     row = {"pairs": args.pairs, "cpu_percent": interval([cpu for cpu, _ in pairs]), "wall_percent": interval([wall for _, wall in pairs])}
