@@ -75,7 +75,7 @@ def interval(ratios):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--best-of", type=int, default=3)
+    parser.add_argument("--best-of", type=int, default=2)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
