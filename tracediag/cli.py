@@ -168,9 +168,8 @@ def profile(
         return done.exit_code  # nothing recorded: the message has said so
     choice = {"rules": rules or (), "select": names(select), "ignore": names(ignore), "min_saving": min_saving}
     report = _explain_run(request.out, quiet, done.exit_code, **choice)
-    if report is None:
-        return done.exit_code
-    emit(report, form.value, output)
+    if report is not None:
+        emit(report, form.value, output)
     return done.exit_code or _failing(report, fail_on)
 
 
@@ -258,12 +257,12 @@ def rules_test(
     return int(bool(failed))
 
 
-def _failing(report: Report, fail_on: FailOn) -> int:
+def _failing(report: Report | None, fail_on: FailOn) -> int:
     """1 when a finding is at or above `fail_on`, else 0."""
     from tracediag.findings import SEVERITIES
 
     loud = SEVERITIES[: SEVERITIES.index(fail_on.value) + 1] if fail_on is not FailOn.never else ()
-    return int(any(finding.severity in loud for finding in report.findings))
+    return int(any(finding.severity in loud for finding in (report.findings if report else ())))
 
 
 def _usage(error: Exception) -> str:

@@ -200,7 +200,7 @@ def _zip_member(source: Source, name: str) -> Any:
     try:
         archive = zipfile.ZipFile(stream)
         return Held(archive.open(name), archive, stream)
-    except BaseException:
+    except BaseException:  # only to close what was opened; the error goes on
         stream.close()
         raise
 
@@ -212,7 +212,7 @@ class _Tar:
         self.stream = source.sought()
         try:
             self.archive = tarfile.open(fileobj=self.stream, mode="r:")  # noqa: SIM115 - members are read later
-        except BaseException:
+        except BaseException:  # only to close what was opened; the error goes on
             self.stream.close()
             raise
 

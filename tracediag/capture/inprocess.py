@@ -46,7 +46,7 @@ def profile(out: Path, *, warmup: int, steps: int, stacks: bool, memory: bool) -
     try:
         recorder.activity()
         yield Run(out, recorder)
-    except BaseException:
+    except BaseException:  # whatever ends the block (Ctrl-C too) is noted and goes on
         ended, code = "exception", 1
         raise
     finally:
