@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from environments import environment
-from measure import CommandError, available_mib, repeat
+from measure import CommandError, Lock, available_mib, repeat
 from platform_facts import facts
 from results import Results, Row, Section, render
 from targets import judge
@@ -48,7 +48,7 @@ class Bench:
     folder: Path
     runs: int
     seed: int
-    lock: Path | None
+    lock: Lock | None
     peers: dict[str, str]
     peaks: dict[str, float] = field(default_factory=dict)
     results: Results = field(default_factory=Results)
@@ -186,6 +186,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="where the temporary folder is made")
     parser.add_argument("--cache", type=Path, default=ROOT / ".bench", help="where environments are kept [.bench]")
     parser.add_argument("--lock", type=Path, help="hold this lock file during each single run")
+    parser.add_argument("--patience", type=float, default=60.0, help="seconds to wait for the lock before measuring without it [60]")
     parser.add_argument("--output", type=Path, help="page to write [benchmarks/RESULTS.md]")
     given = parser.parse_args()
     given.megabytes = given.megabytes or ([20] if given.quick else [200, 1000])
@@ -197,7 +198,7 @@ def arguments() -> argparse.Namespace:
 
 def measure_all(given: argparse.Namespace, folder: Path, peers: dict[str, str]) -> Iterator[Results]:
     """The results so far after each section, small files first: what a run that is broken off leaves behind is true, only shorter."""
-    bench = Bench(folder, given.runs, given.seed, given.lock, peers)
+    bench = Bench(folder, given.runs, given.seed, Lock(given.lock, given.patience) if given.lock else None, peers)
     bench.results.facts += [*facts({PACKAGES[way]: peers[way] for way in peers if way in PACKAGES}), ("seed", str(given.seed))]
     start_up(bench)
     sizes: dict[int, int] = {}

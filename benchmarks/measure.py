@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +24,13 @@ HELD_S = 60.0
 
 @dataclass(frozen=True)
 class Cost:
-    """One run. cpu_s: user and system time, wall_s: elapsed, peak_mib: most memory held at a time; output: what it printed."""
+    """One run. cpu_s: user and system time, wall_s: elapsed, peak_mib: most memory held at a time; output: what it printed; quiet: nothing else ran."""
 
     cpu_s: float
     wall_s: float
     peak_mib: float
     output: str = ""
+    quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,15 +58,35 @@ class CommandError(RuntimeError):
     """A measured command failed; the message ends with what it wrote last."""
 
 
+@dataclass(frozen=True)
+class Lock:
+    """A lock file that other work on the machine takes shared. patience_s: how long to wait for it before measuring without."""
+
+    path: Path
+    patience_s: float = 60.0
+
+
 @contextmanager
-def alone(lock: Path | None) -> Iterator[None]:
-    """Hold a lock file exclusively, so that other work that takes it shared stands still; nothing without one."""
+def alone(lock: Lock | None) -> Iterator[bool]:
+    """Hold a lock file exclusively, so that other work stands still; yields whether that came about (False without a lock)."""
     if lock is None:
-        yield
+        yield False
         return
-    with lock.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    with lock.path.open("a") as file:
+        end = time.monotonic() + lock.patience_s
+        held = _taken(file.fileno())
+        while not held and time.monotonic() < end:
+            time.sleep(PAUSE_S)
+            held = _taken(file.fileno())
+        yield held
+
+
+def _taken(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _tree(pid: int) -> list[int]:
@@ -118,18 +139,18 @@ def run(argv: Sequence[str], env: dict[str, str] | None = None) -> Cost:
 
 
 def repeat(
-    argv: Sequence[str], runs: int, lock: Path | None = None, env: dict[str, str] | None = None, before: Callable[[], object] | None = None
+    argv: Sequence[str], runs: int, lock: Lock | None = None, env: dict[str, str] | None = None, before: Callable[[], object] | None = None
 ) -> Figure:
     """Run a command `runs` times, `before` (not counted) ahead of each. A negative number: so many, but once if that took over 20 s."""
     done: list[Cost] = []
     wanted = abs(runs)
     while len(done) < wanted:
-        with alone(lock):
+        with alone(lock) as quiet:
             start = time.perf_counter()
             while len(done) < wanted and time.perf_counter() - start < HELD_S:
                 if before is not None:
                     before()
-                done.append(run(argv, env))
+                done.append(replace(run(argv, env), quiet=quiet))
                 if runs < 0 and done[0].wall_s > SLOW_S:
                     wanted = 1
     return Figure(tuple(done))

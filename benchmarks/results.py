@@ -126,6 +126,12 @@ def _cells(row: Row, base: Row | None) -> tuple[str, ...]:
     )
 
 
+def _company(results: Results) -> str:
+    runs = [run for section in results.sections for row in section.rows if row.figure for run in row.figure.runs]
+    quiet = sum(run.quiet for run in runs)
+    return f"kept off during {quiet} of {len(runs)} runs" if quiet else "not kept off; CPU times are higher while a core is shared"
+
+
 HEAD = ("way", "CPU s", "ratio", "elapsed s", "peak MiB", "events a CPU s", "runs")
 INTRO = """# What reading costs
 
@@ -137,7 +143,7 @@ first row. The traces are generated (`benchmarks/generate.py`): no step repeats 
 
 def render(results: Results) -> str:
     """The page."""
-    parts = [INTRO, table(("run on", ""), results.facts).replace("---:", "---")]
+    parts = [INTRO, table(("run on", ""), [*results.facts, ("other work on the machine", _company(results))]).replace("---:", "---")]
     parts += ["## Targets\n", table(("target", "measured", "bound", "verdict"), [target.cells for target in results.targets])]
     for section in results.sections:
         base = next((row for row in section.rows if row.key == section.base), None)

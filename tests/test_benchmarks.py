@@ -103,3 +103,13 @@ def test_quick_run_writes_the_page(tmp_path):
     )
     assert str(tmp_path) not in text
     assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+
+
+def test_lock_is_waited_for_and_given_up_in_the_end(tmp_path):
+    from measure import Lock, alone
+
+    path = tmp_path / "lock"
+    with alone(Lock(path)) as first, alone(Lock(path, 0.1)) as second:
+        assert (first, second) == (True, False)
+    with alone(Lock(path)) as held:
+        assert held
