@@ -24,7 +24,8 @@ HELD_S = 60.0
 
 @dataclass(frozen=True)
 class Cost:
-    """One run. cpu_s: user and system time, wall_s: elapsed, peak_mib: most memory held at a time; output: what it printed; quiet: nothing else ran."""
+    """One run. cpu_s: user and system time, wall_s: elapsed, peak_mib: most memory held at a time; output: what it
+    printed; quiet: nothing else ran."""
 
     cpu_s: float
     wall_s: float
