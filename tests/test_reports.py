@@ -31,7 +31,7 @@ def test_json_holds_the_schema_and_the_order_of_the_contract(name):
     told = json.loads(render(SAMPLES[name], "json"))
     jsonschema.Draft202012Validator.check_schema(schema())
     jsonschema.validate(told, schema())
-    assert list(told) == CONTRACT
+    assert list(told) == [*CONTRACT, "prediction"]
     for finding in told["findings"]:
         order = "rule code title category severity confidence share share_of speedup message"
         assert list(finding)[:10] == order.split()
@@ -44,6 +44,21 @@ def test_json_keeps_every_finding_whole(name):
     assert [f["rule"] for f in told["findings"]] == [f.rule for f in SAMPLES[name].findings]
     assert [f["message"] for f in told["findings"]] == [f.message for f in SAMPLES[name].findings]
     assert told["verdict"] == SAMPLES[name].verdict
+
+
+PREDICTION = {"method": "graph", "recorded_ms": 21.4, "replayed_ms": 21.3, "withheld": None, "together": None}
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_all_fixes_together_are_told_and_so_is_a_prediction_that_is_withheld(form):
+    both = {"rules": ["a", "b"], "low": 1.5, "high": 3.0}
+    told = report(FINDING, prediction={**PREDICTION, "together": both})
+    assert "all fixes together: 1.5x to 3.0x faster (a, b)" in render(told, form)
+    assert json.loads(render(told, "json"))["prediction"]["together"] == both
+    jsonschema.validate(json.loads(render(told, "json")), schema())
+    late = report(FINDING, prediction={**PREDICTION, "withheld": "the replayed step misses the recorded one by 19 %"})
+    assert "no savings are predicted" in render(late, form)
+    assert "together" not in render(report(FINDING, prediction=PREDICTION), form)
 
 
 def test_json_rounds_to_a_nanosecond_and_writes_unknown_numbers_as_null():

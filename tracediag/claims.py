@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tracediag import intervals
 from tracediag.findings import CONFIDENCES
+from tracediag.keeps import keep_bounds, valid_rows
 from tracediag.rulecheck import CLAIM_COLUMNS, output_columns
 from tracediag.severity import lowest_confidence
 from tracediag.stats import first_warm_step
@@ -166,20 +167,8 @@ def claims_of(trace: Trace, rule: Rule, totals: Totals, *, seconds: float) -> li
     ]
 
 
-def _valid(rows: Mapping[str, Array], name: str) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """A column and the mask of its rows that are not NULL; of one row of NULL per row when the query has no such column."""
-    if name not in rows:
-        n = len(rows["group_key"])
-        return np.zeros(n, np.int64), np.zeros(n, np.bool_)
-    column = rows[name]
-    valid = ~np.ma.getmaskarray(column)
-    if column.dtype.kind == "f":
-        valid &= ~np.isnan(np.ma.getdata(column))
-    return np.ma.getdata(column), valid
-
-
 def _ids(rows: Mapping[str, Array], name: str, count: int) -> IntArray:
-    values, valid = _valid(rows, name)
+    values, valid = valid_rows(rows, name)
     ids = np.sort(values[valid].astype(np.int64), kind="stable")  # they come sorted; np.unique would hash them
     ids = ids[np.append(True, ids[1:] != ids[:-1])] if len(ids) else ids
     if len(ids) and (ids[0] < 0 or ids[-1] >= count):
@@ -190,15 +179,15 @@ def _ids(rows: Mapping[str, Array], name: str, count: int) -> IntArray:
 def _claim(trace: Trace, rule: Rule, group: str, rows: Mapping[str, Array], totals: Totals) -> Claim:
     op_ids = _ids(rows, "op_id", len(trace.parent))
     gap_ids = _ids(rows, "gap_id", len(trace.gap_table.start))
-    parts = [trace.subtree_claim(op_ids)] if len(op_ids) else []
+    parts = _op_spans(trace, rows, op_ids)
     parts += [trace.gap_claim(gap_ids)] if len(gap_ids) else []
     spans = intervals.empty()
     if parts:
         spans = intervals.merge(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
         spans = intervals.intersect(spans, totals.steps)
     steps, claimed = _series(rows, totals)
-    keep_low, keep_high = _keep(rule, rows)
-    stated, given = _valid(rows, "share")
+    keep_low, keep_high = keep_bounds(trace, rule, rows)
+    stated, given = valid_rows(rows, "share")
     claim = Claim(
         rule=rule.id,
         code=rule.code,
@@ -220,10 +209,25 @@ def _claim(trace: Trace, rule: Rule, group: str, rows: Mapping[str, Array], tota
     return replace(claim, share=claim.measure(totals))
 
 
+def _op_spans(trace: Trace, rows: Mapping[str, Array], op_ids: IntArray) -> list[intervals.Spans]:
+    """What the op rows claim: all that the op owns, or only the part of it from `from_ns` to `to_ns`, where the query says so."""
+    begin, given = valid_rows(rows, "from_ns")
+    end, ended = valid_rows(rows, "to_ns")
+    ids, has_op = valid_rows(rows, "op_id")
+    part = given & ended & has_op
+    if not part.any():
+        return [trace.subtree_claim(op_ids)] if len(op_ids) else []
+    cut, whole = ids[part].astype(np.int64), ids[has_op & ~part].astype(np.int64)
+    shift = trace.shift[cut]
+    start = np.maximum(begin[part].astype(np.int64), trace.start[cut]) + shift
+    stop = np.minimum(end[part].astype(np.int64), trace.end[cut]) + shift
+    return [intervals.merge(start, stop), *([trace.subtree_claim(whole)] if len(whole) else [])]
+
+
 def _series(rows: Mapping[str, Array], totals: Totals) -> tuple[IntArray, IntArray]:
     """Claimed ns of each unprofiled step, at most its wall time; claims on profiled steps are left out (their time is inflated)."""
-    steps, known = _valid(rows, "series_step")
-    claimed, given = _valid(rows, "claim_ns")
+    steps, known = valid_rows(rows, "series_step")
+    claimed, given = valid_rows(rows, "claim_ns")
     both = known & given
     steps, claimed = steps[both].astype(np.int64), np.rint(claimed[both].astype(np.float64)).astype(np.int64)
     place = np.searchsorted(totals.series_steps, steps)
@@ -235,18 +239,8 @@ def _series(rows: Mapping[str, Array], totals: Totals) -> tuple[IntArray, IntArr
     return totals.series_steps[sums > 0], sums[sums > 0]
 
 
-def _keep(rule: Rule, rows: Mapping[str, Array]) -> tuple[float | None, float | None]:
-    """Widest interval of the fraction that stays, from the rows, else from the rule."""
-    low, has_low = _valid(rows, "keep_low")
-    high, has_high = _valid(rows, "keep_high")
-    if not (has_low.any() and has_high.any()):
-        return rule.saving.keep_low, rule.saving.keep_high
-    bounds = float(low[has_low].min()), float(high[has_high].max())
-    return min(max(bounds[0], 0.0), 1.0), min(max(bounds[1], 0.0), 1.0)
-
-
 def _confidence(rule: Rule, rows: Mapping[str, Array]) -> str:
-    values, valid = _valid(rows, "confidence")
+    values, valid = valid_rows(rows, "confidence")
     found = {str(value) for value in values[valid]}
     if found - set(CONFIDENCES):
         raise RowError(f"confidence {sorted(found - set(CONFIDENCES))[0]!r} is none of {', '.join(CONFIDENCES)}")
@@ -255,8 +249,8 @@ def _confidence(rule: Rule, rows: Mapping[str, Array]) -> str:
 
 def _sources(trace: Trace, rows: Mapping[str, Array]) -> tuple[tuple[str, int], ...]:
     """Lines that the query names, with the duration of the ops of their rows, in ns; longest first."""
-    values, valid = _valid(rows, "source")
-    ids, has_op = _valid(rows, "op_id")
+    values, valid = valid_rows(rows, "source")
+    ids, has_op = valid_rows(rows, "op_id")
     weight = np.zeros(len(valid), np.int64)
     weight[has_op] = trace.col("dur_ns")[ids[has_op].astype(np.int64)]
     sums: dict[str, int] = {}
@@ -269,7 +263,7 @@ def _facts(rows: Mapping[str, Array]) -> dict[str, Any]:
     """Value of each column in the first row; NULL becomes None."""
     first: dict[str, Any] = {}
     for name in rows:
-        values, valid = _valid(rows, name)
+        values, valid = valid_rows(rows, name)
         if name not in CLAIM_COLUMNS or name in ("group_key", "source", "confidence"):
             first[name] = values[0].item() if valid[0] and isinstance(values[0], np.generic) else values[0] if valid[0] else None
     return first

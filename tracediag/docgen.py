@@ -16,6 +16,9 @@ _TRANSFORMS = {
     "drop": "The prediction takes the claimed time away.",
     "keep": "The prediction takes the claimed time away but for the part that the fix leaves.",
     "at_least": "The prediction takes away what the fix removes at least; how much more it removes is open.",
+    "scale": "The prediction shrinks the claimed work, not the calls that launch it.",
+    "scale_bytes": "The prediction shrinks the claimed work to the bytes that still must move, at the bandwidth measured in the trace.",
+    "merge_launches": "The prediction takes away launch calls and the pauses between them, not the work of the device.",
     "none": "No speed-up is predicted.",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -20,6 +20,7 @@ from tracediag.severity import capped, order_findings, severity_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tracediag.findings import Speedup
     from tracediag.intervals import Spans
     from tracediag.rule import Param, Rule
     from tracediag.trace import Trace
@@ -35,11 +36,13 @@ class EngineResult:
     """findings: ranked. skipped: {rule, reason} of each rule that could not be applied, in order of code.
 
     spans: fingerprint of a finding -> the intervals that it owns, on the claim time line; empty for one priced by the step series.
+    prediction: how the speed-ups were found, and all fixes together; None where there is none to tell.
     """
 
     findings: tuple[Finding, ...]
     skipped: tuple[dict[str, str], ...]
     spans: Mapping[str, Spans] = field(default_factory=dict, compare=False)
+    prediction: dict[str, Any] | None = None
 
 
 def run(
@@ -70,14 +73,15 @@ def run(
         claims += found
         skipped += [{"rule": rule.id, "reason": reason}] if reason else []
     settled = settle(claims, by_id, totals)
+    priced = whatif.forecast(trace, [(owned.claim, by_id[owned.claim.rule]) for owned in settled], totals)
     findings = []
-    for owned in settled:
+    for owned, speedup in zip(settled, priced.each, strict=True):
         rule = by_id[owned.claim.rule]
-        findings.append(_finding(trace, owned, rule, totals if rule.owns else whole, script, cap))
+        findings.append(_finding(trace, owned, rule, totals if rule.owns else whole, speedup, script, cap))
     spans = {finding.fingerprint: owned.claim.spans for finding, owned in zip(findings, settled, strict=True)}
     kept = [finding for finding in findings if _saves(finding, min_saving)]
     umbrellas = frozenset(rule.id for rule in chosen if rule.umbrella)
-    return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped), spans)
+    return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped), spans, priced.facts)
 
 
 def _apply(trace: Trace, rule: Rule, totals: Totals, seconds: float) -> tuple[list[Claim], str | None]:
@@ -121,7 +125,7 @@ def _type_by_name(device: str) -> str:
     return word if word in ("tpu", "xpu", "npu", "cpu") else "gpu"
 
 
-def _finding(trace: Trace, owned: Owned, rule: Rule, totals: Totals, script: str | None, cap: str) -> Finding:
+def _finding(trace: Trace, owned: Owned, rule: Rule, totals: Totals, speedup: Speedup | None, script: str | None, cap: str) -> Finding:
     claim = owned.claim
     return Finding(
         rule=rule.id,
@@ -131,7 +135,7 @@ def _finding(trace: Trace, owned: Owned, rule: Rule, totals: Totals, script: str
         severity=capped(severity_of(claim.share, rule.severity, claim.confidence), cap),
         confidence=claim.confidence,
         share=round(claim.share, 6),
-        speedup=whatif.predict(trace, claim, rule) if rule.saving.transform != "none" else None,
+        speedup=speedup,
         message=fill_message(rule.message, _facts(claim, rule, totals, _whole(trace, claim, rule))),
         where=places(trace, claim),
         evidence=evidence(trace, claim, totals),
@@ -160,7 +164,7 @@ def _whole(trace: Trace, claim: Claim, rule: Rule) -> str:
 
 def _facts(claim: Claim, rule: Rule, totals: Totals, whole: str) -> dict[str, object]:
     """What a message may name: columns of the first row, parameters, and the engine's own facts."""
-    base = totals.series_ns / len(totals.series_steps) if claim.by_series else totals.step_ns / totals.count
+    base = totals.series_ns / len(totals.series_steps) if claim.by_series else totals.step_ns / (totals.count * totals.ranks)
     return {**rule.params, **claim.facts, "percent": claim.share * 100, "ms_per_step": claim.share * base / 1e6, "whole": whole}
 
 

@@ -72,7 +72,7 @@ class Report:
     """Everything that `explain` says, as plain data; `reports.*.render(report)` turns it into text.
 
     Dictionaries have the keys of contract `tracediag.report/1`: inputs, run, health, subject, steps, device, breakdown, skipped,
-    verdict. Rendering never computes: every number is already here.
+    verdict; prediction: how speed-ups were found, and what all fixes save together. Rendering never computes: every number is already here.
     """
 
     tool: dict[str, Any]
@@ -86,6 +86,7 @@ class Report:
     findings: tuple[Finding, ...]
     skipped: tuple[dict[str, Any], ...]
     verdict: dict[str, Any]
+    prediction: dict[str, Any] | None = None
     schema: str = field(default=REPORT_SCHEMA)
 
     def to_json(self) -> str:

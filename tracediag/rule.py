@@ -20,9 +20,12 @@ OWNING_MIN_SHARE = 0.03
 
 @dataclass(frozen=True)
 class Saving:
-    """What the fix does to the claimed time. transform: drop (all of it goes), keep (a fraction stays), at_least (the
-    fraction keep_high stays at most, how much less is open), none (no prediction).
+    """What the fix does to the claimed work.
 
+    transform: drop (it goes, host calls and device work alike), keep (a fraction of both stays), at_least (the fraction keep_high stays
+    at most, how much less is open), scale (the device work shrinks to a fraction, the calls that launch it stay; without a device as
+    keep), scale_bytes (scale to the query's `bytes_after` of `bytes_now` at the bandwidth measured in this trace), merge_launches (the
+    calls and the pauses between device ops shrink to a fraction, the device work stays), none (no prediction).
     keep_low, keep_high: fraction of the claimed time that stays, where the query does not say it row by row.
     """
 

@@ -27,12 +27,16 @@ CLAIM_COLUMNS = (
     "gap_id",
     "series_step",
     "claim_ns",
+    "from_ns",
+    "to_ns",
     "step",
     "group_key",
     "confidence",
     "source",
     "keep_low",
     "keep_high",
+    "bytes_now",
+    "bytes_after",
     "share",
 )
 """Columns of a query that the engine understands; all others are facts for the message."""
@@ -120,6 +124,8 @@ def _check_params(rule: Rule, used: set[str]) -> list[str]:
 
 
 def _exists(name: str, connection: duckdb.DuckDBPyConnection) -> bool:
+    if "|" in name:
+        return all(_exists(part, connection) for part in name.split("|"))
     table, _, column = name.partition(".")
     found = connection.execute("SELECT column_name FROM information_schema.columns WHERE table_name = ?", [table]).fetchall()
     return bool(found) and (not column or (column,) in found)
@@ -143,10 +149,15 @@ def _check_output(rule: Rule, names: Mapping[str, str]) -> list[str]:
         problems.append("query: must return op_id, gap_id or series_step with claim_ns: the time that the rule claims")
     if rule.owns and "share" in names:
         problems.append("query: share may only be returned by rules with owns: false")
+    if ("from_ns" in names) != ("to_ns" in names) or ("from_ns" in names and "op_id" not in names):
+        problems.append("query: from_ns and to_ns go together, with op_id: the part of the op that is claimed")
     if ("keep_low" in names) != ("keep_high" in names):
         problems.append("query: keep_low and keep_high go together")
-    if rule.saving.transform == "keep" and rule.saving.keep_low is None and "keep_low" not in names:
-        problems.append("saving: keep needs keep_low and keep_high, here or as columns of the query")
+    how = rule.saving.transform
+    if how in ("keep", "scale", "merge_launches") and rule.saving.keep_low is None and "keep_low" not in names:
+        problems.append(f"saving: {how} needs keep_low and keep_high, here or as columns of the query")
+    if (how == "scale_bytes") != bool({"bytes_now", "bytes_after"} & set(names)) or ("bytes_now" in names) != ("bytes_after" in names):
+        problems.append("saving: scale_bytes needs the columns bytes_now and bytes_after of the query, and they need it")
     return problems
 
 

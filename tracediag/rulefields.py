@@ -21,7 +21,9 @@ __all__ = ["DEVICES", "FRAMEWORKS", "parse_rule"]
 FRAMEWORKS = ("torch", "tensorflow", "jax")
 DEVICES = ("any", "cpu", "gpu", "tpu")
 FIX_FRAMEWORKS = (*FRAMEWORKS, "keras", "any")
-TRANSFORMS = ("drop", "keep", "at_least", "none")
+TRANSFORMS = ("drop", "keep", "at_least", "scale", "scale_bytes", "merge_launches", "none")
+KEEPING = ("keep", "at_least", "scale", "merge_launches")
+"""Transforms of which a fraction may stay."""
 BUILDING_KEYS = {"launch", "repeat", "every_ns", "step_num"}
 """Keys of op rows in tests that are no columns: see `Trace.from_rows`."""
 EXPECTATIONS = ("fires", "confidence", "severity", "share", "group", "message_contains")
@@ -180,8 +182,8 @@ def _saving(f: _Fields) -> Saving:
     one.close()
     if (low is None) != (high is None) or (low is not None and not 0 <= low <= high <= 1):
         f.fail("saving", "keep_low and keep_high go together, 0 <= keep_low <= keep_high <= 1")
-    if transform not in ("keep", "at_least") and low is not None:
-        f.fail("saving", "keep_low and keep_high belong to the transforms keep and at_least")
+    if transform not in KEEPING and low is not None:
+        f.fail("saving", f"keep_low and keep_high belong to the transforms {', '.join(KEEPING)}")
     return Saving(transform, low, high)
 
 

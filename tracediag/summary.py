@@ -38,6 +38,7 @@ def summarize(trace: Trace, result: EngineResult, rules: int) -> Report:
         findings=result.findings,
         skipped=result.skipped,
         verdict=verdict(result.findings, parts),
+        prediction=result.prediction,
     )
 
 

@@ -1,25 +1,32 @@
 """Predict what a fix saves: an interval for mean step time now / after, from the time that the claim owns and what stays.
 
-T: mean step time; c: claimed time of a mean step; r = T - c: the rest. After the fix the step takes r + keep * c. Both ends are
-uncertain: what else runs in the claimed time, what the caches do without it, how much of it the profiler added. The interval
-takes the rest for wrong by up to REST of itself, but never by more than CLAIM of what is removed.
+T: mean step time; c: claimed time of a mean step; r = T - c: the rest. After the fix the step takes r + keep * c. How much of the
+step is bound to the claim is an interval of its own (see `savings`): replayed on the graph of dependencies, or bounded by unions.
+Both ends are uncertain besides: what else runs in the claimed time, what the caches do without it, how much of it the profiler
+added. The interval takes the rest for wrong by up to REST of itself, but never by more than CLAIM of what is removed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracediag.findings import Speedup
+from tracediag.savings import Saved, savings
 from tracediag.stats import unprofiled_steps
 
 if TYPE_CHECKING:
-    from tracediag.claims import Claim
+    from collections.abc import Sequence
+
+    from tracediag.claims import Claim, Totals
+    from tracediag.columns import IntArray
     from tracediag.rule import Rule
+    from tracediag.savings import Calibration
     from tracediag.trace import Trace
 
-__all__ = ["predict"]
+__all__ = ["Forecast", "forecast", "predict"]
 
 REST = 0.5
 CLAIM = 0.3
@@ -30,29 +37,62 @@ SMALL_REST = 0.15
 weigh more in it than what was measured. Then only the lower end is told."""
 LEAST = 0.01
 """Claims of less than this part of a step are not worth a prediction, and of a rest of less than this nothing is known."""
+MS = 1e6
 
 
-def predict(trace: Trace, claim: Claim, rule: Rule) -> Speedup | None:
-    """The interval; None where the rule predicts nothing or too little is claimed. high None: at least low."""
+@dataclass(frozen=True)
+class Forecast:
+    """each: the speed-up of each claim alone, in order. facts: how they were found, and all fixes together (`prediction` of the report)."""
+
+    each: tuple[Speedup | None, ...]
+    facts: dict[str, Any] | None
+
+
+def forecast(trace: Trace, claims: Sequence[tuple[Claim, Rule]], totals: Totals) -> Forecast:
+    """What each fix saves alone, and all of them on one graph."""
+    found = savings(trace, [(claim, rule.saving) for claim, rule in claims])
+    withheld = found.calibration is not None and not found.calibration.good
+    each = tuple(
+        None if withheld and not claim.by_series else predict(trace, claim, rule, saved)
+        for (claim, rule), saved in zip(claims, found.each, strict=True)
+    )
+    known = [(claim, rule, one) for (claim, rule), one in zip(claims, each, strict=True) if one is not None]
+    if not known and not withheld:
+        return Forecast(each, None)
+    together = _together(trace, known, found.together, totals) if len(known) > 1 else None
+    return Forecast(each, _facts(found.calibration, withheld, together))
+
+
+def predict(trace: Trace, claim: Claim, rule: Rule, saved: Saved | None = None) -> Speedup | None:
+    """The interval; None where the rule predicts nothing or too little is claimed. high None: at least low.
+
+    saved: part of the step that is bound to the claim; without it the whole of its share is.
+    """
     if rule.saving.transform == "none" or claim.share < LEAST:
         return None
-    share = claim.share if claim.by_series else _without_profiler(trace, claim)
-    if share is None or share < LEAST:
+    bound = saved if saved is not None and not claim.by_series else Saved(claim.share, claim.share)
+    low, high = (share if claim.by_series else without_profiler(trace, claim.op_ids, share) for share in (bound.low, bound.high))
+    if high < LEAST:
         return None
-    keep_low, keep_high = claim.keep_low or 0.0, claim.keep_high or 0.0
-    rest = 1 - min(share, 1.0)
-    slack = min(rest * (SERIES if claim.by_series else REST), CLAIM * share)
-    longest = rest + slack + keep_high * share
-    shortest = max(rest / (1 + REST), rest - CLAIM * share) if not claim.by_series else rest - slack
-    shortest += keep_low * share
-    low = max(1 / max(longest, LEAST), 1.0)
-    if rule.saving.transform == "at_least" or rest + keep_high * share < SMALL_REST:
-        return Speedup(round(low, 2), None)
-    return Speedup(round(low, 2), round(1 / shortest, 2) if shortest >= LEAST else None)
+    keep = claim.keep_low or 0.0, claim.keep_high or 0.0
+    return _interval(min(low, high, 1.0), min(high, 1.0), keep, claim.by_series, rule.saving.transform == "at_least")
 
 
-def _without_profiler(trace: Trace, claim: Claim) -> float | None:
-    """The claim's share of a step that runs without the profiler.
+def _interval(low: float, high: float, keep: tuple[float, float], by_series: bool, only_low: bool) -> Speedup:
+    """low, high: share of the step bound to the claim; keep: fractions of it that stay."""
+    most, least = 1 - low, 1 - high
+    slack = min(most * (SERIES if by_series else REST), CLAIM * low)
+    longest = most + slack + keep[1] * low
+    shortest = least - min(least * SERIES, CLAIM * high) if by_series else max(least / (1 + REST), least - CLAIM * high)
+    shortest += keep[0] * high
+    bottom = max(1 / max(longest, LEAST), 1.0)
+    if only_low or least + keep[1] * high < SMALL_REST:
+        return Speedup(round(bottom, 2), None)
+    return Speedup(round(bottom, 2), round(1 / shortest, 2) if shortest >= LEAST else None)
+
+
+def without_profiler(trace: Trace, op_ids: IntArray, share: float) -> float:
+    """A claim's share of a step that runs without the profiler.
 
     What the profiler adds is taken to be the same for every recorded host event; the claim loses its part of it. Where no step
     was timed without the profiler, or recording cost nothing, the recorded share stands.
@@ -60,13 +100,52 @@ def _without_profiler(trace: Trace, claim: Claim) -> float | None:
     free = unprofiled_steps(trace)
     recorded = trace.step_table.end - trace.step_table.start
     if len(free) == 0 or len(recorded) == 0 or not trace.has_steps:
-        return claim.share
+        return share
     mean, traced = float(np.median(free)), float(np.median(recorded))
     added = traced - mean
     if added <= 0:
-        return claim.share
+        return share
     inside = trace.step_row >= 0
     events = int((inside & ~trace.device_mask).sum())
-    mine = int((trace.subtree(claim.op_ids) & inside & ~trace.device_mask).sum()) if len(claim.op_ids) else 0
-    claimed = claim.share * traced - added * (mine / events if events else 0.0)
-    return max(claimed, 0.0) / mean if claimed < mean else claim.share
+    mine = int((trace.subtree(op_ids) & inside & ~trace.device_mask).sum()) if len(op_ids) else 0
+    claimed = share * traced - added * (mine / events if events else 0.0)
+    return max(claimed, 0.0) / mean if claimed < mean else share
+
+
+def _together(trace: Trace, known: Sequence[tuple[Claim, Rule, Speedup]], saved: Saved | None, totals: Totals) -> dict[str, Any]:
+    """All fixes at once: what the trace shows on one graph, times what the step series shows (owned time is disjoint)."""
+    recorded = [(claim, rule) for claim, rule, _ in known if not claim.by_series]
+    parts = []
+    if recorded and saved is not None:
+        ids = np.unique(np.concatenate([claim.op_ids for claim, _ in recorded]))
+        low, high = (without_profiler(trace, ids, share) for share in (saved.low, saved.high))
+        open_end = any(rule.saving.transform == "at_least" for _, rule in recorded)
+        parts.append(_interval(min(low, high, 1.0), min(high, 1.0), (0.0, 0.0), False, open_end))
+    series = [(claim, rule) for claim, rule, _ in known if claim.by_series]
+    if series:
+        stays = [(c.series_ns * (1 - (c.keep_high or 0.0)), c.series_ns * (1 - (c.keep_low or 0.0))) for c, _ in series]
+        low, high = (min(sum(pair[i] for pair in stays) / totals.series_ns, 1.0) for i in (0, 1))
+        parts.append(_interval(low, high, (0.0, 0.0), True, any(rule.saving.transform == "at_least" for _, rule in series)))
+    alone = [one for _, _, one in known]
+    low = max(float(np.prod([part.low for part in parts])), *(one.low for one in alone))
+    highs = [part.high for part in parts] + [one.high for one in alone]
+    high_end = None if None in highs else max(float(np.prod([part.high for part in parts])), *(one.high or 0.0 for one in alone))
+    return {
+        "rules": sorted({rule.id for _, rule, _ in known}),
+        "low": round(low, 2),
+        "high": None if high_end is None else round(high_end, 2),
+    }
+
+
+def _facts(calibration: Calibration | None, withheld: bool, together: dict[str, Any] | None) -> dict[str, Any]:
+    """How the predictions were made: `graph` with how well its replay met the recorded steps, or `unions`."""
+    if calibration is None:
+        return {"method": "unions", "recorded_ms": None, "replayed_ms": None, "withheld": None, "together": together}
+    reason = f"the replayed step misses the recorded one by {abs(calibration.error) * 100:.0f} %" if withheld else None
+    return {
+        "method": "graph",
+        "recorded_ms": round(calibration.recorded / MS, 4),
+        "replayed_ms": round(calibration.replayed / MS, 4),
+        "withheld": reason,
+        "together": together,
+    }

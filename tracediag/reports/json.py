@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["as_dict", "render", "schema"]
 
 KEYS = {
-    "": "schema tool inputs run health subject steps device breakdown findings skipped verdict",
+    "": "schema tool inputs run health subject steps device breakdown findings skipped verdict prediction",
     "tool": "name version rules",
     "inputs": "path format framework bytes events rank",
     "run": "framework versions devices",
@@ -31,6 +31,8 @@ KEYS = {
     "evidence": "op kind count_per_step ms_per_step shapes",
     "fix": "framework text code",
     "skipped": "rule reason",
+    "prediction": "method recorded_ms replayed_ms withheld together",
+    "together": "rules low high",
     "verdict": "rule text",
 }
 """Keys of each section in the order of the contract; keys not named here follow in the order of the alphabet."""

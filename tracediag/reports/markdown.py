@@ -36,6 +36,9 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _finding(finding)
         yield from _advice(finding) if finding.rule not in told else ("Why and how to fix it: as above.\n",)
         told.add(finding.rule)
+    together = phrases.together(report)
+    if together:
+        yield f"Savings: {_text(together)}\n"
     if report.health or report.skipped:
         yield "## The trace\n"
     for note in report.health:

@@ -30,6 +30,7 @@ __all__ = [
     "skipped",
     "speedup",
     "step_line",
+    "together",
     "where",
 ]
 
@@ -103,15 +104,28 @@ def ratio(value: float) -> str:
 
 def speedup(predicted: Speedup | None) -> str:
     """The predicted gain in words."""
-    if predicted is None:
-        return "no honest prediction"
-    low = ratio(predicted.low)
-    if predicted.high is None:
+    return "no honest prediction" if predicted is None else _gain(predicted.low, predicted.high)
+
+
+def _gain(least: float, most: float | None) -> str:
+    low = ratio(least)
+    if most is None:
         return f"at least {low}x faster"
-    high = ratio(predicted.high)
+    high = ratio(most)
     if low == high:
         return f"about {low}x faster"
     return f"up to {high}x faster" if low == "1.00" else f"{low}x to {high}x faster"
+
+
+def together(report: Report) -> str:
+    """What all fixes at once save, or why nothing is predicted, in words; '' where there is neither."""
+    told = report.prediction or {}
+    if told.get("withheld"):
+        return f"no savings are predicted: {line(told['withheld'])}"
+    both = told.get("together")
+    if not both:
+        return ""
+    return f"all fixes together: {_gain(both['low'], both['high'])} ({', '.join(map(line, both['rules']))})"
 
 
 def confidence(finding: Finding) -> str:

@@ -65,6 +65,10 @@ def _blocks(report: Report, width: int) -> Iterator[RenderableType]:
     if quiet:
         yield Text()
         yield _quiet(quiet)
+    together = phrases.together(report)
+    if together:
+        yield Text()
+        yield _labelled([("Savings", Text(together))])
     notes = list(_notes(report))
     if notes:
         yield Text()

@@ -1,0 +1,180 @@
+"""How much of the step goes with each claim: replayed on the dependency graph where the trace has the edges, else by unions of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tracediag.depgraph import Graph, build_graph, working
+from tracediag.distinct import distinct
+from tracediag.edits import combined, edit_of, untouched
+from tracediag.intervals import merge, subtract, total
+from tracediag.replay import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracediag.claims import Claim
+    from tracediag.columns import IntArray
+    from tracediag.edits import Edit
+    from tracediag.rule import Saving
+    from tracediag.trace import Trace
+
+__all__ = ["TOLERANCE", "Calibration", "Saved", "Savings", "savings"]
+
+TOLERANCE = 0.05
+"""The untouched replay may miss the recorded steps by this much; else nothing is predicted from the graph."""
+LINKED = 0.5
+"""Part of the device time whose launch must be known for a graph."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Part of a mean step that is bound to the claimed work: low, what no other work overlaps; high, what the critical path loses
+    without it. Both 0..1, low <= high <= the claim's share (Amdahl)."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Medians of the recorded and the replayed steps, ns, and the largest relative error of what is compared (median and mean)."""
+
+    recorded: float
+    replayed: float
+    error: float
+
+    @property
+    def good(self) -> bool:
+        """The replay is near enough to predict from."""
+        return abs(self.error) <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class Savings:
+    """each: one Saved a claim, in order; None for one that no trace time is claimed by, and for all when the replay missed.
+
+    together: the same for all claims at once, what stays already left out. calibration: None where unions were used.
+    """
+
+    each: tuple[Saved | None, ...]
+    together: Saved | None
+    calibration: Calibration | None
+
+
+def savings(trace: Trace, claims: Sequence[tuple[Claim, Saving]]) -> Savings:
+    """What each claim, changed as its rule's saving says, and all of them together take out of a mean step."""
+    wanted = [i for i, (claim, saving) in enumerate(claims) if saving.transform != "none" and len(claim.starts)]
+    graphs = _graphs(trace) if wanted else None
+    chosen = [claims[i] for i in wanted]
+    each: list[Saved | None] = [None] * len(claims)
+    if graphs is None:
+        bounds = [Saved(exclusive_share(trace, claim), claim.share) for claim, _ in chosen]
+        together: Saved | None = _summed(trace, chosen) if chosen else None
+        calibration = None
+    else:
+        bounds, together, calibration = _replayed(trace, graphs, chosen)
+        if not calibration.good:
+            return Savings(tuple(each), None, calibration)
+    for i, saved in zip(wanted, bounds, strict=True):
+        each[i] = saved
+    return Savings(tuple(each), together, calibration)
+
+
+def _graphs(trace: Trace) -> list[Graph] | None:
+    """A graph for each rank; None where the trace lacks the edges: ops in parallel without links, or device work of unknown launch."""
+    if trace.has_device:
+        time = trace.col("dur_ns") * trace.device_mask
+        if time[trace.launch >= 0].sum() < LINKED * time.sum():
+            return None
+    elif "torch" not in trace.frameworks:
+        return None
+    graphs = [build_graph(trace, int(rank)) for rank in distinct(trace.step_table.rank)]
+    found = [graph for graph in graphs if graph is not None]
+    return found if len(found) == len(graphs) and found else None
+
+
+def _replayed(trace: Trace, graphs: Sequence[Graph], claims: Sequence[tuple[Claim, Saving]]) -> tuple[list[Saved], Saved, Calibration]:
+    """Bounds of each claim and of all together, and how well the untouched replay meets the recorded steps."""
+    keeps = [(claim.keep_low or 0.0, claim.keep_high or 0.0) for claim, _ in claims]
+    runs = []
+    for graph in graphs:
+        best = [edit_of(trace, graph, c, s.transform, keep[0]) for (c, s), keep in zip(claims, keeps, strict=True)]
+        worst = [edit_of(trace, graph, c, s.transform, keep[1]) for (c, s), keep in zip(claims, keeps, strict=True)]
+        edits: list[Edit] = [untouched(graph), combined(best), combined(worst), *best, *worst]
+        runs.append((trace.step_table.settled[graph.steps], replay(trace, graph, edits)))
+    before = np.concatenate([run.recorded[use] for use, run in runs])
+    host = np.concatenate([run.host_recorded[use] for use, run in runs])
+    after = np.concatenate([run.replayed[:, use] for use, run in runs], axis=1)
+    host_after = np.concatenate([run.host_replayed[0, use] for use, run in runs])
+    means = after.mean(axis=1)
+    gone = 1 - means / means[0] if means[0] > 0 else np.zeros(len(means))
+    n = len(claims)
+    bounds = [
+        _bounds(trace, claim, float(high), float(low), keep)
+        for (claim, _), keep, high, low in zip(claims, keeps, gone[3 : 3 + n], gone[3 + n :], strict=True)
+    ]
+    alone = _summed(trace, claims)
+    high = min(float(gone[1]), alone.high)
+    return bounds, Saved(max(min(float(gone[2]), alone.low, high), 0.0), max(high, 0.0)), _calibration(before, after[0], host, host_after)
+
+
+def _bounds(trace: Trace, claim: Claim, best: float, worst: float, keep: tuple[float, float]) -> Saved:
+    """best, worst: part of the step that the replays lost. Never more than Amdahl's share, the low end only what nothing overlaps."""
+    high = min(best / (1 - keep[0]), claim.share) if keep[0] < 1 else claim.share
+    low = min(worst / (1 - keep[1]), exclusive_share(trace, claim), high) if keep[1] < 1 else high
+    return Saved(max(low, 0.0), max(high, 0.0))
+
+
+def _calibration(
+    before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], host: npt.NDArray[np.float64], host_after: npt.NDArray[np.float64]
+) -> Calibration:
+    pairs = [
+        (float(np.median(before)), float(np.median(after))),
+        (float(np.median(host)), float(np.median(host_after))),
+        (float(np.mean(before)), float(np.mean(after))),
+    ]
+    errors = [b / a - 1 if a > 0 else float(b > 0) for a, b in pairs]
+    return Calibration(*pairs[0], max(errors, key=abs))
+
+
+def _summed(trace: Trace, claims: Sequence[tuple[Claim, Saving]]) -> Saved:
+    """All claims at once without a graph: owned time is disjoint, so that the sum is the union."""
+    high = sum(claim.share * (1 - (claim.keep_low or 0.0)) for claim, _ in claims)
+    low = sum(exclusive_share(trace, claim) * (1 - (claim.keep_high or 0.0)) for claim, _ in claims)
+    return Saved(min(low, high, 1.0), min(high, 1.0))
+
+
+def exclusive_share(trace: Trace, claim: Claim) -> float:
+    """The claim's share without the time in which other work runs as well, 0..share: |U(all)| - |U(all but the claimed)|."""
+    whole = total(claim.spans)
+    if whole == 0:
+        return claim.share
+    inside = trace.subtree(claim.op_ids) if len(claim.op_ids) else np.zeros(len(trace), np.bool_)
+    if trace.has_device:
+        others = trace.device_mask & ~inside
+    else:
+        others = working(trace) & trace.strings("role").isin(["op"]) & ~inside & (trace.strings("phase").isin(PHASES_OF_STEP))
+        others[_ancestors(trace, claim.op_ids)] = False
+    rows = np.flatnonzero(others)
+    start, end = trace.start[rows] + trace.shift[rows], trace.end[rows] + trace.shift[rows]
+    left = total(subtract(claim.spans, merge(start, end)))
+    return claim.share * left / whole
+
+
+PHASES_OF_STEP = ("forward", "backward", "optimizer", "comm")
+"""Work of these phases keeps a step busy; what the input pipeline does in the background does not."""
+
+
+def _ancestors(trace: Trace, rows: IntArray) -> IntArray:
+    """All rows that enclose any of these."""
+    seen = np.zeros(len(trace), np.bool_)
+    up = np.asarray(distinct(trace.parent[rows])) if len(rows) else rows
+    while len(up := up[(up >= 0) & ~seen[np.maximum(up, 0)]]):
+        seen[up] = True
+        up = np.asarray(distinct(trace.parent[up]))
+    return np.flatnonzero(seen)
