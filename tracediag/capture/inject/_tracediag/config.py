@@ -24,6 +24,7 @@ class Config:
     stop_after_window: bool = False
     stacks: bool = True
     memory: bool = True
+    lines: bool = True
     rank: int = 0
     script: str = ""
     command: tuple[str, ...] = ()

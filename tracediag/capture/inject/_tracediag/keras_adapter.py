@@ -31,6 +31,7 @@ class Hooks:
         self.local = threading.local()
         self.cycle = Cycle()
         self.evaluations = 0
+        self.habit = Habit()
 
     @property
     def watch(self) -> Any:
@@ -58,17 +59,42 @@ class Hooks:
 
     @guard.quiet
     def evaluation(self, begins: bool) -> None:
-        """An evaluation or prediction begins or ends."""
+        """An evaluation or prediction begins or ends: a phase of its own, unless one belongs to every step."""
         watch = self.watch
         training = watch.any_training if watch is not None else bool(REGISTRY.optimizers)
         self.evaluations += 1 if begins else -1
-        if training and self.evaluations == (1 if begins else 0):
-            if begins:
+        if not training or self.evaluations != (1 if begins else 0):
+            return
+        if begins:
+            if not self.habit.begins(len(self.recorder.series), perf_counter_ns()):
                 self.recorder.pause()
-            else:
-                if watch is not None:
-                    watch.counters.skip()
-                self.recorder.resume()
+        elif self.habit.part_of_step:
+            self.recorder.evaluated(self.habit.ends(perf_counter_ns()))
+        else:
+            if watch is not None:
+                watch.counters.skip()
+            self.recorder.resume()
+
+
+class Habit:
+    """Whether evaluations belong to the steps: each of the last two had one."""
+
+    def __init__(self) -> None:
+        self.part_of_step = False
+        self._start_ns = 0
+        self._steps: list[int] = []
+
+    def begins(self, step: int, now: int) -> bool:
+        """An evaluation begins in the open step `step`; returns whether it is part of it."""
+        self._start_ns = now
+        self.part_of_step = step >= 2 and {step - 1, step - 2} <= set(self._steps)
+        if step not in self._steps:
+            self._steps = [*self._steps[-2:], step]
+        return self.part_of_step
+
+    def ends(self, now: int) -> int:
+        """It ends; returns its ns."""
+        return now - self._start_ns
 
 
 def install(recorder: Any, module: Any) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from . import guard
 from .config import Config
 from .runfile import RunFile
+from .sampler import Sampler
 from .steps import RANK, Series, Track
 
 
@@ -59,6 +60,8 @@ class Recorder:
         self.tracks: dict[str, Track] = {}
         self.series = Series()
         self.runfile = RunFile(config)
+        self.sampler = Sampler(self)
+        self._evaluation_ns = 0
         self.live = True
         self._finishing = False
         self.window: Track | None = None  # the track whose window is open: one profiler at a time in a process
@@ -111,12 +114,17 @@ class Recorder:
                 self._mark(self.window, len(self.series))
             self.series.resume(perf_counter_ns())
 
+    def evaluated(self, ns: int) -> None:
+        """An evaluation or prediction of `ns` was part of the open step."""
+        self._evaluation_ns += ns
+
     @guard.quiet
     def finish(self, ended: str) -> None:
         """Close an open window, gather facts and write run.json. Idempotent."""
         if not self.live or self._finishing:
             return
         self._finishing = True
+        self.sampler.stop()
         for adapter in self.adapters.values():
             self._call(adapter, "finish")
         self.live = False
@@ -142,10 +150,14 @@ class Recorder:
         if not self.series.started:  # nothing told us when step 0 began: this boundary only starts the clock
             self.activity()
             return
+        if self._evaluation_ns:
+            values["evaluation_ns"], self._evaluation_ns = self._evaluation_ns, 0
         inside = self.window is not None
         wall = self.series.append(end_ns, values, profiled=inside or track.touched)
         track.count(wall, steps, unprofiled=not inside and not track.touched)
         track.touched = False
+        if len(self.series) == 1 and self.config.lines:
+            self.sampler.start()
         if not late:
             self._decide(track, end_ns)
 
@@ -235,7 +247,7 @@ class Recorder:
         if facts:
             for adapter in self.adapters.values():
                 self.runfile.facts[adapter.framework] = self._call(adapter, "facts") or self.runfile.facts.get(adapter.framework, {})
-        self.runfile.write(self.series, self.adapters, guard.NOTES)
+        self.runfile.write(self.series, self.adapters, guard.NOTES, self.sampler.facts())
 
     def _note_short_run(self) -> None:
         steps = len(self.series)

@@ -57,14 +57,14 @@ class RunFile:
         """Time for a regular write: every two seconds, and never more than about 1 % of the time."""
         return now >= self._next_ns
 
-    def write(self, series: Series, adapters: dict[str, Any], notes: list[dict[str, str]]) -> None:
+    def write(self, series: Series, adapters: dict[str, Any], notes: list[dict[str, str]], lines: list[Any] | None = None) -> None:
         """Write run.json. Raises OSError."""
         start = perf_counter_ns()
         path = os.path.join(self.config.out, self._name())
         scratch = f"{path}.{os.getpid()}.tmp"
         with open(scratch, "w", encoding="utf-8") as stream:
             # dumps, not dump: only the former uses the fast encoder
-            stream.write(json.dumps(self._content(series, adapters, notes), separators=(",", ":"), default=str))
+            stream.write(json.dumps(self._content(series, adapters, notes, lines or []), separators=(",", ":"), default=str))
         os.replace(scratch, path)
         end = perf_counter_ns()
         self._next_ns = end + max(PERIOD_NS, 100 * (end - start))
@@ -72,14 +72,14 @@ class RunFile:
     def _name(self) -> str:
         return "run.json" if self.config.rank == 0 else f"run.rank{self.config.rank}.json"
 
-    def _content(self, series: Series, adapters: dict[str, Any], notes: list[dict[str, str]]) -> dict[str, Any]:
+    def _content(self, series: Series, adapters: dict[str, Any], notes: list[dict[str, str]], lines: list[Any]) -> dict[str, Any]:
         content: dict[str, Any] = {
             "schema": "tracediag.run/1", "tracediag": self.config.version,
             "framework": "+".join(sorted(name for name in adapters if _used(name, self.facts, self.windows))) or None,
             "command": list(self.config.command), "script": self.config.script, "exit_code": None, "ended": self.ended,
             "environment": _environment(), "host": _host(), "windows": self.windows, "step_series": series.as_json(),
             "batches": list(series.batches), "versions": {"python": platform.python_version()}, "flags": {}, "graphs": {},
-            "clocks": [], "notes": list(notes),
+            "clocks": [], "notes": list(notes), "lines": lines,
         }  # fmt: skip
         for name in LISTS:
             content[name] = []
@@ -123,4 +123,21 @@ def _host() -> dict[str, Any]:
         host["memory_bytes"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         host["memory_bytes"] = None
-    return host
+    quota = _cpu_quota()
+    return host if quota is None else {**host, "cpu_quota": quota}
+
+
+def _cpu_quota() -> float | None:
+    """Processors that the control group of this process may use; None where there is no limit. Docker's --cpus sets it, and no library
+    that counts processors sees it."""
+    for name, period in (("cpu.max", None), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            with open("/sys/fs/cgroup/" + name, encoding="ascii") as stream:
+                words = stream.read().split()
+            if period is not None:
+                with open("/sys/fs/cgroup/" + period, encoding="ascii") as stream:
+                    words += stream.read().split()
+            return round(int(words[0]) / int(words[1]), 2) if int(words[0]) > 0 else None
+        except (OSError, ValueError, IndexError):  # no such group, or "max": no limit
+            continue
+    return None

@@ -14,13 +14,14 @@ SLOW_WARMUP_NS = 30 * 10**9  # a warm-up longer than this ends early
 WINDOW_NS = 5 * 10**9  # and so does a window, with three steps at least (writing costs some 0.1 ms an op)
 WINDOW_STEPS, WINDOW_EVENTS = 3, 150_000
 STACK_STEPS, LATE_STEPS, DRIFT_STEPS, DRIFT, DRIFT_IN_A_ROW = 2, 5, 5, 1.5, 3
-COLUMNS = ("tracings", "compiles", "compile_ns", "allocated", "loader_ns")
+COLUMNS = ("tracings", "compiles", "compile_ns", "allocated", "loader_ns", "nodes", "evaluation_ns", "subnormal")
+ADDING = ("loader_ns", "compile_ns", "nodes", "evaluation_ns")
 
 
 def merge_samples(first: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
     """Values of two parts of one step: times add up, the first batch counts, totals so far are the later ones."""
     merged = {**first, **{name: value for name, value in then.items() if value is not None}}
-    for name in ("loader_ns", "compile_ns"):
+    for name in ADDING:
         if first.get(name) is not None and then.get(name) is not None:
             merged[name] = first[name] + then[name]
     if first.get("batch") is not None:

@@ -12,9 +12,11 @@ from .cycle import Cycle
 from .lines import LineMarks
 from .recorder import Recorder
 from .steps import merge_samples
+from .subnormals import Subnormals
 from .torch_batch import shapes_text
 from .torch_dynamo import Dynamo
 from .torch_facts import gather
+from .torch_hookcount import HookCount
 from .torch_hooks import ModuleCalls, patch_backward, patch_optimizers
 from .torch_loaders import Loaders
 from .torch_state import Grads, Memory
@@ -51,6 +53,10 @@ class TorchAdapter:
         self.roots: list[weakref.ReferenceType[Any]] = []
         self.grads = Grads(torch)
         self.memory = Memory(torch, self.profiler)
+        self.hook_count = HookCount()
+        self.subnormals = Subnormals(torch)
+        self._parts: list[float] = []
+        self._sequence = 0
         self.sites: dict[tuple[str, str], int] = {}  # (what, file:line) -> calls noted
         self.loose: list[dict[str, Any]] = []  # rows of tensors outside modules and optimizers that once had a gradient
         self.autocast = False
@@ -145,13 +151,19 @@ class TorchAdapter:
                 self.recorder.pause()
         if self._batch is None:
             self._batch = shapes_text(args) or shapes_text(kwargs)
+        self._passing(args)
 
-    def root_returned(self, module: Any) -> None:
+    def root_returned(self, module: Any, result: Any = None) -> None:
         """It has returned: the end of a step where nothing but forward passes is run."""
+        self._passing(result)
         if not self._trained:
             self._boundaries("forward", id(module), perf_counter_ns())
         elif not self.autocast:
             self.autocast = bool(self.torch.is_autocast_enabled())
+
+    def _passing(self, values: Any) -> None:
+        if self.subnormals.due_inside(self._steps) and self._unrecorded() and not self.dynamo.asked:
+            self.subnormals.passing(values, self._parts)
 
     def _boundaries(self, kind: str, key: Any, now: int) -> None:
         cycle = self._cycles[kind]
@@ -245,13 +257,28 @@ class TorchAdapter:
         if self._steps <= GRAD_STEPS:
             self.grads.look(self.optimizers, self.roots)
             self.profiler.prime_device()
+            self.hook_count.look(self._steps, self.optimizers, self.roots)
+        if self.subnormals.due(self._steps) and self._unrecorded():
+            values["subnormal"] = self._look_at_values()
         return values
+
+    def _unrecorded(self) -> bool:
+        """No profiler is on, neither ours nor one of the script's own: our operators would be in its trace."""
+        return self.recorder.window is None and self.ready()
+
+    @guard.quiet
+    def _look_at_values(self) -> int | None:
+        parts, self._parts = self._parts, []
+        return self.subnormals.look(self.optimizers, self.roots, parts)
 
     def _measure(self) -> dict[str, Any]:
         waited, batch = self.loaders.take()
         batch, self._batch = batch or self._batch, None
         compiles, compile_ns = self.dynamo.sample()
-        return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": self.memory.in_use()}
+        sequence = self.torch._C._autograd._get_sequence_nr()
+        nodes, self._sequence = sequence - self._sequence, sequence
+        return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": self.memory.in_use(),
+                "nodes": nodes}  # fmt: skip
 
     def finish(self) -> None:
         """The script is over: tell a step that was still in doubt; without any step, keep the recording since import."""

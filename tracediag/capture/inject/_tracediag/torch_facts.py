@@ -23,7 +23,7 @@ def gather(adapter: TorchAdapter) -> dict[str, Any]:
     parts: dict[str, Callable[[], Any]] = {
         "params": lambda: _params(adapter), "optimizers": lambda: _optimizers(adapter), "loaders": adapter.loaders.facts,
         "functions": adapter.dynamo.functions, "devices": lambda: _devices(torch), "versions": lambda: _versions(torch),
-        "flags": lambda: {**_flags(adapter), **(adapter.dynamo.flags() or {})}, "host": lambda: _threads(torch),
+        "flags": lambda: _all_flags(adapter), "host": lambda: _threads(torch),
         "call_sites": lambda: [[what, where] for what, where in adapter.sites], "embeddings": lambda: _embeddings(adapter),
     }  # fmt: skip
     for name, part in parts.items():
@@ -217,6 +217,12 @@ def _versions(torch: Any) -> dict[str, Any]:
 
 def _threads(torch: Any) -> dict[str, Any]:
     return {"intra_op_threads": torch.get_num_threads(), "inter_op_threads": torch.get_num_interop_threads()}
+
+
+def _all_flags(adapter: TorchAdapter) -> dict[str, Any]:
+    adapter.hook_count.look(len(adapter.recorder.series), adapter.optimizers, adapter.roots)
+    parts = _flags(adapter), adapter.dynamo.flags() or {}, adapter.hook_count.flags(), adapter.subnormals.flags()
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _flags(adapter: TorchAdapter) -> dict[str, Any]:

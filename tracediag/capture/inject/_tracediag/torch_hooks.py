@@ -32,8 +32,8 @@ class Listener(Protocol):
     def root_called(self, module: Any, args: Any, kwargs: Any) -> None:
         """A module that lies in no other running module is called."""
 
-    def root_returned(self, module: Any) -> None:
-        """It has returned."""
+    def root_returned(self, module: Any, result: Any) -> None:
+        """It has returned `result`."""
 
 
 def patch_optimizers(torch: Any, listener: Listener) -> None:
@@ -177,7 +177,7 @@ class ModuleCalls:
                 result = target(*args, **kwargs)
             finally:
                 self._running = False
-            returned(module)
+            returned(module, result)
             return result
 
         __call__._torchdynamo_inline = own or self._original  # type: ignore[attr-defined]

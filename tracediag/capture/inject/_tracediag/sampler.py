@@ -1,0 +1,142 @@
+"""Where the main thread is while steps run without the profiler: its user line and the library frames below, looked at now and then.
+
+A profiler of operators sees nothing of the time between them. Every few milliseconds a thread looks at the main thread's stack; what has
+passed since the last look is given to the line that runs. It stops after some hundred looks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from . import callsite
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+PERIOD_S = 0.004
+MOST_LOOKS = 400
+MOST_ROWS = 60
+LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
+DEPTH = 60
+
+
+class Sampler:
+    """Time of the main thread by user line; started at the end of the first step, off in windows and evaluation phases."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self.looks = 0
+        self._step = -1
+        self._open: list[tuple[tuple[Any, ...], int]] = []  # looks in the step that is open
+        self.rows: dict[tuple[Any, ...], list[Any]] = {}  # key -> [looks, ns, set of steps]
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._names: dict[CodeType, str] = {}
+        if hasattr(os, "register_at_fork"):  # threads and forks do not mix: it is gone before any fork
+            os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork)
+        self._again = False
+
+    def start(self) -> None:
+        """Begin to look; nothing when it runs already or has seen enough."""
+        if self._thread is not None or self.looks >= MOST_LOOKS:
+            return
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._watch, name="tracediag-lines", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; what was seen stays."""
+        thread, self._thread = self._thread, None
+        self._stop.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=1)
+
+    def _before_fork(self) -> None:
+        self._again = self._thread is not None
+        self.stop()
+
+    def _after_fork(self) -> None:
+        if self._again and self.recorder.live:
+            self.start()
+
+    def _watch(self) -> None:
+        main, last = threading.main_thread().ident, 0
+        while self.looks < MOST_LOOKS and not self._stop.wait(PERIOD_S):
+            recorder = self.recorder
+            frame = sys._current_frames().get(main or 0)
+            now = perf_counter_ns()
+            if frame is None or not recorder.live or recorder.window is not None or recorder.series.paused:
+                last = 0
+                continue
+            passed, last = now - last if last else 0, now
+            if 0 < passed < LONGEST_NS and not self._look(frame, passed, len(recorder.series)):
+                last = 0
+            del frame
+
+    def _look(self, frame: FrameType, passed: int, step: int) -> bool:
+        """Give the time that has passed to the line that runs; False when it was our own work."""
+        names: list[str] = []
+        at: FrameType | None = frame
+        for _ in range(DEPTH):
+            if at is None:
+                break
+            code = at.f_code
+            if code.co_name == "boundary" and self._name(code) == "_tracediag":
+                return False
+            if callsite.user_file(code.co_filename) is not None:
+                break
+            if self._name(code) != "_tracediag":
+                names.append(self._name(code))
+            at = at.f_back
+        if step != self._step:
+            self._keep()
+            self._step = step
+        self._open.append((self._key(at, names), passed))
+        self.looks += 1
+        return True
+
+    def _keep(self) -> None:
+        """The step of the last looks has ended: they count. What follows the last step of a script never does."""
+        for key, passed in self._open:
+            row = self.rows.setdefault(key, [0, 0, set()])
+            row[0] += 1
+            row[1] += passed
+            row[2].add(self._step)
+        self._open.clear()
+
+    def _key(self, user: FrameType | None, below: list[str]) -> tuple[Any, ...]:
+        leaf, library = (below[0], below[-1]) if below else (None, None)
+        if user is None:
+            return None, None, None, library, leaf
+        caller = user.f_back
+        while caller is not None and self._name(caller.f_code) == "_tracediag":
+            caller = caller.f_back
+        above = None if caller is None or callsite.user_file(caller.f_code.co_filename) is not None else self._name(caller.f_code)
+        name = callsite.user_file(user.f_code.co_filename)
+        return f"{name}:{user.f_lineno}", user.f_code.co_name, above, library, leaf
+
+    def _name(self, code: CodeType) -> str:
+        """'torch/serialization.py:save' of a library's function; '_tracediag' of ours."""
+        known = self._names.get(code)
+        if known is None:
+            path = code.co_filename.replace(os.sep, "/")
+            inner = path.rsplit("-packages/", 1)[-1] if "-packages/" in path else "/".join(path.split("/")[-2:])
+            known = "_tracediag" if "/_tracediag/" in path else f"{inner}:{code.co_name}"
+            self._names[code] = known
+        return known
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Rows of the table `lines`, longest first."""
+        known = dict(self.rows)  # the thread may add to it
+        kept = sorted(known, key=lambda key: -known[key][1])[:MOST_ROWS]
+        return [
+            {
+                "source": key[0], "function": key[1], "caller": key[2], "library": key[3], "leaf": key[4],
+                "looks": known[key][0], "ns": known[key][1], "steps": len(known[key][2]),
+            }
+            for key in kept
+        ]  # fmt: skip
