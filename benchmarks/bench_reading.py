@@ -185,7 +185,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where the temporary folder is made")
     parser.add_argument("--cache", type=Path, default=ROOT / ".bench", help="where environments are kept [.bench]")
-    parser.add_argument("--lock", type=Path, help="hold this lock file during each single run")
+    parser.add_argument("--lock", type=Path, help="lock file of other work on the machine, held during each figure")
     parser.add_argument("--patience", type=float, default=60.0, help="seconds to wait for the lock before measuring without it [60]")
     parser.add_argument("--output", type=Path, help="page to write [benchmarks/RESULTS.md]")
     given = parser.parse_args()

@@ -90,6 +90,12 @@ class Results:
         row = self.row(key)
         return row.figure.median(name) if row and row.figure else None
 
+    def seconds(self, key: str) -> tuple[float | None, str]:
+        """Elapsed time of a row and its name; CPU time where other work was not kept off, which makes elapsed time mean nothing."""
+        row = self.row(key)
+        quiet = row is not None and row.figure is not None and all(run.quiet for run in row.figure.runs)
+        return (self.value(key, "wall_s"), "elapsed s") if quiet else (self.value(key), "s (CPU: the machine was shared)")
+
     def ratio(self, key: str, to: str, name: str = "cpu_s") -> float | None:
         """Median of one row in that of another."""
         above, below = self.value(key, name), self.value(to, name)

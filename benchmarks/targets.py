@@ -35,9 +35,8 @@ def _kineto(results: Results, megabytes: int, size: int) -> list[Target]:
             Target(f"{name}: `explain` that fills the cache, the same", results.ratio(f"kineto-{megabytes}-filling", load), most=2)
         )
     if megabytes < LARGE:
-        found.append(
-            Target(f"{name}: `explain` out of the cache, elapsed s", results.value(f"kineto-{megabytes}-cached", "wall_s"), most=1)
-        )
+        value, unit = results.seconds(f"kineto-{megabytes}-cached")
+        found.append(Target(f"{name}: `explain` out of the cache, {unit}", value, most=1))
     return found
 
 
@@ -57,8 +56,9 @@ def _start(results: Results) -> list[Target]:
     reader = results.value("import-xplane")
     row = results.row("import-tracediag")
     loaded = float(row.figure.output.strip()) if row and row.figure else None
+    value, unit = results.seconds("help")
     return [
-        Target("`tracediag --help`, elapsed s", results.value("help", "wall_s"), most=0.3),
+        Target(f"`tracediag --help`, {unit}", value, most=0.3),
         Target("import of the xplane reader, CPU s beyond Python's own", reader - bare if reader and bare else None, most=0.2),
         Target("`import tracediag`: pandas and duckdb modules loaded by it", loaded, most=0, digits=0),
     ]

@@ -113,3 +113,12 @@ def test_lock_is_waited_for_and_given_up_in_the_end(tmp_path):
         assert (first, second) == (True, False)
     with alone(Lock(path)) as held:
         assert held
+
+
+def test_elapsed_time_is_judged_only_where_nothing_else_ran():
+    from measure import Cost, Figure
+    from results import Results, Row, Section
+
+    runs = {quiet: Results([], [Section("", "", (Row("help", "", Figure((Cost(0.1, 0.5, 9, quiet=quiet),))),))]) for quiet in (False, True)}
+    assert runs[True].seconds("help") == (0.5, "elapsed s")
+    assert runs[False].seconds("help")[0] == 0.1
