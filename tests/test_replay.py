@@ -6,36 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replay_samples import MS, US, device_bound, launch
 
 from tracediag.depgraph import build_graph
 from tracediag.edits import Edit, combined, untouched
 from tracediag.replay import replay
 from tracediag.trace import Trace
 from tracediag.waits import Hold, Wait, Wake
-
-MS = 1_000_000
-US = 1_000
-
-
-def launch(name, start, length, device_start, device_length, *, at, lane="thread 1", stream="stream 7", op=True):
-    """An operator with its launch call (row `at` + 1) and the kernel."""
-    return [
-        *([{"name": name, "start_ns": start, "dur_ns": length, "lane": lane}] if op else []),
-        {"name": "cudaLaunchKernel", "role": "runtime", "start_ns": start + US, "dur_ns": length - 2 * US, "lane": lane},
-        {"name": name.replace("aten::", "kernel_"), "place": "device", "lane": stream, "start_ns": device_start, "dur_ns": device_length,
-         "launch": at + (1 if op else 0)},
-    ]  # fmt: skip
-
-
-def device_bound(steps=3):
-    """Each step: two launches of 10 us, kernels of 400 and 600 us, a synchronise until they are done."""
-    rows = []
-    for n in range(steps):
-        t = n * MS
-        rows += launch("aten::mm", t, 10 * US, t + 8 * US, 400 * US, at=len(rows))
-        rows += launch("aten::add", t + 10 * US, 10 * US, t + 409 * US, 580 * US, at=len(rows))
-        rows.append({"name": "cudaDeviceSynchronize", "role": "runtime", "start_ns": t + 25 * US, "dur_ns": 969 * US})
-    return {"ops": rows, "steps": [{"step": n, "start_ns": n * MS, "end_ns": n * MS + MS} for n in range(steps)]}
 
 
 def only(given, **edit):

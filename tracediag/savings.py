@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.depgraph import Graph, build_graph, working
+from tracediag.depgraph import Graph, build_graph
 from tracediag.distinct import distinct
 from tracediag.edits import combined, edit_of, untouched
-from tracediag.intervals import merge, subtract, total
+from tracediag.intervals import intersect, merge, subtract, total
 from tracediag.replay import replay
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tracediag.claims import Claim
     from tracediag.columns import IntArray
     from tracediag.edits import Edit
+    from tracediag.intervals import Spans
     from tracediag.rule import Saving
     from tracediag.trace import Trace
 
@@ -158,12 +159,20 @@ def exclusive_share(trace: Trace, claim: Claim) -> float:
     if trace.has_device:
         others = trace.device_mask & ~inside
     else:
-        others = working(trace) & trace.strings("role").isin(["op"]) & ~inside & (trace.strings("phase").isin(PHASES_OF_STEP))
+        others = trace.strings("role").isin(["op"]) & trace.strings("phase").isin(PHASES_OF_STEP) & ~inside
         others[_ancestors(trace, claim.op_ids)] = False
     rows = np.flatnonzero(others)
     start, end = trace.start[rows] + trace.shift[rows], trace.end[rows] + trace.shift[rows]
-    left = total(subtract(claim.spans, merge(start, end)))
-    return claim.share * left / whole
+    idle = intersect(claim.spans, _idle(trace, claim, inside))
+    alone = subtract(subtract(claim.spans, idle), merge(start, end))
+    return claim.share * (total(idle) + total(alone)) / whole
+
+
+def _idle(trace: Trace, claim: Claim, inside: npt.NDArray[np.bool_]) -> Spans:
+    """Idle time among what is claimed: it counts whole, though another device may work meanwhile."""
+    held = trace.gap_table.host
+    of_ops = np.flatnonzero((held >= 0) & inside[held]) if trace.has_device else np.zeros(0, np.int64)
+    return trace.gap_claim(np.concatenate([claim.gap_ids, of_ops]))
 
 
 PHASES_OF_STEP = ("forward", "backward", "optimizer", "comm")
