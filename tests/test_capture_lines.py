@@ -1,0 +1,192 @@
+"""What the capture sees between operators: lines of the main thread, values, hooks, evaluations that belong to steps."""
+
+import importlib.util
+import json
+import sys
+import time
+import weakref
+from types import SimpleNamespace
+
+import pytest
+
+from tests.test_capture_child import child  # noqa: F401  # a fixture
+from tracediag.capture.linecalls import add_calls, calls_at
+
+SOURCE = """
+def save(step):
+    torch.save(
+        {"model": model.state_dict()},
+        name,
+    )
+
+
+for x in loader:
+    y = torch.tensor([np.asarray(row) for row in x])
+    values = model(y)[0].tolist()
+    if step():
+        save(1)
+"""
+
+with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+
+
+@pytest.mark.parametrize(
+    ("line", "calls"),
+    [
+        (5, ["torch.save", "model.state_dict"]),
+        (9, []),
+        (10, ["torch.tensor", "for", "np.asarray"]),
+        (11, [".tolist", "[]", "model"]),
+        (12, ["step"]),
+        (13, ["save"]),
+        (99, []),
+    ],
+)
+def test_calls_of_the_statement_at_a_line(line, calls):
+    assert sorted(calls_at(SOURCE, line)) == sorted(calls)
+
+
+def test_calls_of_broken_source():
+    assert calls_at("def f(:", 1) == []
+
+
+def test_rows_get_their_calls(tmp_path):
+    (tmp_path / "train.py").write_text(SOURCE)
+    rows = [{"source": "train.py:13"}, {"source": "other.py:1"}, {"source": None}]
+    add_calls(rows, [tmp_path])
+    assert json.loads(rows[0]["calls"]) == ["save"]
+    assert "calls" not in rows[1]
+    assert "calls" not in rows[2]
+
+
+def recorder(**more):
+    return SimpleNamespace(live=True, window=None, series=Series(), **more)
+
+
+class Series:
+    paused = False
+    steps = 1
+
+    def __len__(self):
+        return self.steps
+
+
+def busy(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        sum(range(500))
+
+
+def test_sampler_names_the_line_that_runs(child):  # noqa: F811
+    child("_tracediag.callsite").configure(str(sys.path[0]), str(sys.path[0]), "/nowhere")
+    owner = recorder()
+    sampler = child("_tracediag.sampler").Sampler(owner)
+    sampler.start()
+    busy(0.4)
+    owner.series.steps = 2
+    busy(0.1)
+    owner.series.steps = 3
+    busy(0.05)
+    sampler.stop()
+    rows = sampler.facts()
+    assert rows[0]["function"] == "busy"
+    assert "test_capture_lines.py:" in rows[0]["source"]
+    assert rows[0]["ns"] > 0.02e9
+    assert sum(row["ns"] for row in rows) < 0.7e9
+
+
+def test_sampler_rests_in_windows_and_evaluations(child):  # noqa: F811
+    owner = recorder()
+    sampler = child("_tracediag.sampler").Sampler(owner)
+    owner.window = object()
+    sampler.start()
+    busy(0.1)
+    owner.window, owner.series.paused = None, True
+    busy(0.1)
+    sampler.stop()
+    assert sampler.looks == 0
+    assert sampler.facts() == []
+
+
+def test_open_step_does_not_count(child):  # noqa: F811
+    sampler = child("_tracediag.sampler").Sampler(recorder())
+    sampler.start()
+    busy(0.1)
+    sampler.stop()
+    assert sampler.facts() == []
+
+
+def test_evaluations_in_every_step_belong_to_the_steps(child):  # noqa: F811
+    habit = child("_tracediag.keras_adapter").Habit()
+    assert [habit.begins(step, 0) for step in (0, 1, 2, 3, 9, 10, 11)] == [False, False, True, True, False, False, True]
+    assert habit.ends(7) == 7
+
+
+def test_evaluation_time_is_a_column_of_the_series(child, tmp_path):  # noqa: F811
+    from tests.test_capture_child import Fake, make, run_json
+
+    owner = make(child, tmp_path, warmup=99)
+    owner.register(Fake())
+    owner.activity()
+    owner.boundary("optimizer", "torch")
+    owner.evaluated(500)
+    owner.boundary("optimizer", "torch")
+    owner.finish("exit")
+    assert run_json(tmp_path)["step_series"]["evaluation_ns"] == [None, 500]
+
+
+@with_torch
+def test_part_of_subnormal_numbers(child):  # noqa: F811
+    import torch
+
+    look = child("_tracediag.subnormals").Subnormals(torch)
+    assert look.part(torch.randn(64, 64)) == 0
+    assert look.part(torch.zeros(64, 64)) == 0
+    assert look.part(torch.full((64, 64), 1e-40)) == 1
+    assert look.part(torch.cat([torch.full((512,), -1e-40), torch.ones(512)])) == pytest.approx(0.5, abs=0.01)
+    assert look.part(torch.full((32,), 1e-310, dtype=torch.float64)) == 1
+    assert look.part(torch.full((64,), 3)) is None
+    assert look.part(torch.ones(4)) is None
+    assert look.part(torch.ones(64, 64).t()[:, :3]) is None
+    assert look.part("text") is None
+
+
+@with_torch
+def test_subnormal_weights_are_seen_and_the_processor_is_tried(child):  # noqa: F811
+    import torch
+
+    look = child("_tracediag.subnormals").Subnormals(torch)
+    model = torch.nn.Linear(32, 32)
+    with torch.no_grad():
+        model.weight.mul_(1e-39)
+    assert look.look([], [weakref.ref(model)], []) == 1000
+    flags = look.flags()
+    assert flags["torch.subnormal.where"] == "weights"
+    assert flags["torch.subnormal.factor"] > 0
+
+
+@with_torch
+def test_nothing_subnormal_nothing_tried(child):  # noqa: F811
+    import torch
+
+    look = child("_tracediag.subnormals").Subnormals(torch)
+    assert look.flags() == {}
+    assert look.look([], [weakref.ref(torch.nn.Linear(8, 8))], []) is None  # the module is gone
+    assert look.flags()["torch.subnormal.factor"] is None
+
+
+@with_torch
+def test_hooks_are_counted_early_and_late(child):  # noqa: F811
+    import torch
+
+    count = child("_tracediag.torch_hookcount").HookCount()
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    assert count.flags() == {}
+    count.look(1, [], [weakref.ref(model)])
+    for _ in range(3):
+        model[0].register_forward_hook(lambda *_: None)
+    model[0].weight.register_hook(lambda grad: grad)
+    count.look(9, [], [weakref.ref(model)])
+    assert count.flags() == {
+        "torch.hooks.first": 0, "torch.hooks.first_step": 1, "torch.hooks.last": 4, "torch.hooks.last_step": 9,
+    }  # fmt: skip
