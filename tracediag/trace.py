@@ -211,8 +211,8 @@ class Trace:
         return check_trace(self)
 
     def has(self, name: str) -> bool:
-        """Whether a table (`params`) or a column with at least one value (`ops.in_shapes`) is there."""
-        return name in self.present
+        """Whether a table (`params`) or a column with at least one value (`ops.in_shapes`) is there; `a|b`: one of them."""
+        return not self.present.isdisjoint(name.split("|"))
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
