@@ -22,6 +22,12 @@ MOST_LOOKS = 400
 MOST_ROWS = 60
 LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
 DEPTH = 60
+TELLING = (
+    "torch/serialization", "torch/utils/data", "torch/utils/tensorboard", "keras/src/saving", "keras/src/callbacks", "keras/src/trainers/data",
+    "tensorboard", "summary_ops", "checkpoint/checkpoint", "h5py", "zarr", "pyarrow", "pandas", "tarfile", "zipfile", "gzip", "json/", "pickle",
+    "logging/", "tqdm", "wandb", "mlflow", "matplotlib", "PIL/",
+)  # fmt: skip
+"""Parts of module paths that say what a call is about, better than the outermost function of the library."""
 
 
 class Sampler:
@@ -109,7 +115,8 @@ class Sampler:
         self._open.clear()
 
     def _key(self, user: FrameType | None, below: list[str]) -> tuple[Any, ...]:
-        leaf, library = (below[0], below[-1]) if below else (None, None)
+        leaf = below[0] if below else None
+        library = next((name for name in reversed(below) if any(part in name for part in TELLING)), below[-1] if below else None)
         if user is None:
             return None, None, None, library, leaf
         caller = user.f_back
