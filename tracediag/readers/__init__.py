@@ -5,7 +5,6 @@ A format is a module with `FORMAT`, `sniff(head) -> bool` and `read(source) -> R
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +12,7 @@ from tracediag.columns import Health
 from tracediag.errors import InputError, NotATraceError
 from tracediag.readers import ascend, kineto, tf1runmetadata, tf1timeline, tflocaltrace, tftracejson, xplane
 from tracediag.readers._unknown import describe
+from tracediag.runjson import read_run
 from tracediag.sources import Source, open_sources
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tracediag.columns import Raw
 
 __all__ = ["READERS", "Reader", "read_all", "read_source"]
-
-RUN_SCHEMA = "tracediag.run/"
 
 
 class Reader(Protocol):
@@ -108,16 +106,5 @@ def _input_row(source: Source, raw: Raw) -> dict[str, Any]:
 
 def _run_facts(runs: Sequence[Source]) -> dict[str, Any] | None:
     """The first run.json of ours. Raises InputError when it is broken or of a newer major version."""
-    for source in runs:
-        try:
-            run = json.loads(source.read())
-        except (ValueError, UnicodeDecodeError) as error:
-            raise InputError(f"{source.name}: broken JSON ({error}); remove it to explain the trace alone") from error
-        schema = run.get("schema") if isinstance(run, dict) else None
-        if not isinstance(schema, str) or not schema.startswith(RUN_SCHEMA):
-            continue
-        if schema != f"{RUN_SCHEMA}1":
-            raise InputError(f"{source.name}: written by a newer tracediag ({schema}); upgrade with `pip install -U tracediag`")
-        result: dict[str, Any] = run
-        return result
-    return None
+    found = (read_run(source.name, source.read()) for source in runs)
+    return next((run for run in found if run is not None), None)

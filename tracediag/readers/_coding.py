@@ -13,8 +13,23 @@ from tracediag.columns import Coded, IntArray, Ints
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-__all__ = ["NONE", "Codes", "Dictionary", "Integers", "int64", "joined_ints", "nanoseconds", "positive", "texts", "texts_if_any"]
+__all__ = [
+    "NONE",
+    "Codes",
+    "Dictionary",
+    "Growing",
+    "Integers",
+    "Keep",
+    "int64",
+    "joined_ints",
+    "nanoseconds",
+    "positive",
+    "texts",
+    "texts_if_any",
+]
 
+Keep = npt.NDArray[Any] | slice
+"""Rows that are kept: a mask, their places, or all of them as a slice."""
 NONE = -(1 << 63)
 """Stands for "no value" inside a reader only; it never leaves in a column."""
 _SEP = b"\x00"  # cannot stand in JSON
@@ -32,6 +47,30 @@ class Dictionary(dict[Any, int]):
     def codes(self, keys: Iterable[Hashable], n: int) -> npt.NDArray[np.int32]:
         """Codes of `n` keys, int32, shape (n,)."""
         return np.fromiter(map(self.__getitem__, keys), np.int32, n)
+
+
+class Growing:
+    """An array that grows at its end."""
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._cells = np.zeros(256, dtype)
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    def extend(self, values: npt.NDArray[Any] | Sequence[Any]) -> None:
+        """Append values."""
+        end = self._n + len(values)
+        if end > len(self._cells):
+            self._cells = np.concatenate([self._cells[: self._n], np.zeros(max(end, 2 * self._n) - self._n, self._cells.dtype)])
+        self._cells[self._n : end] = values
+        self._n = end
+
+    @property
+    def cells(self) -> npt.NDArray[Any]:
+        """What it holds, shape (n,); a view, valid until the next `extend`."""
+        return self._cells[: self._n]
 
 
 class Codes:
@@ -58,9 +97,9 @@ class Codes:
 
     def add_null(self, n: int) -> None:
         """Append `n` NULLs."""
-        self._parts.append(np.full(n, -1, np.int32))
+        self._parts.append(np.broadcast_to(np.int32(-1), n))
 
-    def coded(self, keep: npt.NDArray[np.bool_] | None = None) -> Coded:
+    def coded(self, keep: Keep | None = None) -> Coded:
         """The column: only strings that it uses; keys that convert to the same string become one, None becomes NULL."""
         codes = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int32)
         codes = codes if keep is None else codes[keep]
@@ -90,7 +129,7 @@ class Integers:
         part[index] = int64(values)
         self._parts.append(part)
 
-    def ints(self, keep: npt.NDArray[np.bool_] | None = None) -> Ints:
+    def ints(self, keep: Keep | None = None) -> Ints:
         """The column."""
         values = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int64)
         values = values if keep is None else values[keep]

@@ -12,7 +12,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding of JSON raises: no JSON, no UTF-8, nested too deep."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
-_CONTROL = re.compile(r"[\x00-\x1f]")
+_CONTROL = {code: f"\\u{code:04x}" for code in range(32)}
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _NAME = re.compile(r'("name":\s*")(.*?)("\s*,\s*"(?:pid|ph|cat|ts|tid|args|dur)")', re.DOTALL)
 _QUOTE = re.compile(r'(?<!\\)"')
@@ -36,4 +36,4 @@ def _token(match: re.Match[str]) -> str:
         return "null"
     if "\\" in token:
         token = _BAD_ESCAPE.sub(r"\\\\", token)
-    return _CONTROL.sub(lambda m: f"\\u{ord(m.group()):04x}", token)
+    return token.translate(_CONTROL)

@@ -16,13 +16,14 @@ from tracediag.errors import InputError
 from tracediag.readers._jsonrepair import UNREADABLE, repair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 __all__ = ["EventStream"]
 
 T = TypeVar("T")
 
 BATCH = 1 << 19
+_SCANNED = 4  # times as many bytes for `scan`, which works on all of them at once
 MAX_HEAD = 256 << 20
 MAX_EVENT = 64 << 20  # more bytes without a whole event: the file is damaged there
 _CUT = re.compile(rb'\}\s*,\s*\{\s*"')
@@ -41,6 +42,7 @@ class EventStream(Generic[T]):
     blocks: Iterable[bytes]
     decode: Callable[[bytes], list[T]]
     decode_one: Callable[[bytes], T]  # lenient: any JSON object; raises ValueError when nothing can be made of it
+    scan: Callable[[bytes], int] | None = None  # takes events off the front of a buffer by itself; returns how many bytes it took
     keys: dict[str, Any] = field(default_factory=dict)
     lost: int = 0  # events that could not be decoded
     bad_utf8: int = 0  # events in which bytes were replaced
@@ -89,7 +91,8 @@ class EventStream(Generic[T]):
 
     def _events(self, buffer: bytes, blocks: Iterator[bytes]) -> Generator[list[T], None, bytes]:
         """Yield batches until the array ends; returns the bytes behind it."""
-        want = BATCH
+        batch_size = BATCH if self.scan is None else _SCANNED * BATCH
+        want = batch_size
         while True:
             ended = False
             parts = [buffer]
@@ -100,6 +103,12 @@ class EventStream(Generic[T]):
                 parts.append(block)
                 size += len(block)
             buffer = b"".join(parts)
+            taken = self.scan(buffer) if self.scan is not None else 0
+            if taken:
+                buffer = buffer[taken:]
+                want = max(batch_size, 2 * len(buffer))
+                if not ended:
+                    continue
             batch, rest = (None, buffer) if ended else self._guess(buffer)
             if batch is None:
                 batch, rest, closed = self._walk(buffer)
@@ -109,7 +118,7 @@ class EventStream(Generic[T]):
                     yield batch or []
                     return rest if closed else b""
             yield batch
-            want = max(BATCH, 2 * len(rest))
+            want = max(batch_size, 2 * len(rest))
             buffer = rest
 
     def _guess(self, buffer: bytes) -> tuple[list[T] | None, bytes]:
@@ -132,6 +141,16 @@ class EventStream(Generic[T]):
         except UNREADABLE:
             batch = [event for a, b in spans for event in self._one(buffer[a:b])]
         return batch, buffer[end:], closed
+
+    def each(self, texts: Sequence[bytes]) -> list[list[T]]:
+        """The events in each of the texts: one, or none where it is no JSON, which is counted."""
+        try:
+            batch = self.decode(b"[" + b",".join(texts) + b"]")
+            if len(batch) == len(texts):
+                return [[event] for event in batch]
+        except UNREADABLE:
+            pass
+        return [list(self._one(text)) for text in texts]
 
     def _one(self, text: bytes) -> Iterator[T]:
         try:
@@ -202,10 +221,10 @@ def _spans(text: bytes) -> tuple[list[tuple[int, int]], int, bool]:
         elif token in b"]}":
             if depth == 0 and token == b"]":
                 return spans, match.end(), True
-            depth -= 1
-            if depth <= 0:
-                depth, end = 0, match.end()
+            end = match.end() if depth <= 1 else end
+            if depth == 1:
                 spans.append((start, end))
+            depth = max(depth - 1, 0)  # a bracket that closes nothing is no event
         elif token == b'"':
             break
     return spans, end, False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,7 +12,7 @@ from tracediag.readers._coding import NONE
 from tracediag.readers._jsonrepair import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "COLLECTIVE_KEYS",
@@ -66,6 +67,7 @@ DTYPES = {
 }
 """torch's C++ and scalar-type names -> the common spelling. Other names are kept, without "c10::" and in lower case."""
 
+_OF_SHAPES = b"0123456789[], "
 _NO_TENSOR = ("", "Scalar", "ScalarList", "None", "GenericList[]")
 _SIZES = {"float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2}
 
@@ -201,6 +203,8 @@ def json_text(raw: bytes) -> str | None:
     """Canonical JSON text (no spaces) of raw JSON; None for nothing, an empty list or null."""
     if not raw:
         return None
+    if not raw.translate(None, _OF_SHAPES) and raw.startswith(b"[["):  # lists of lists of sizes, by far the most: only spaces go
+        return raw.translate(None, b" ").decode("ascii")
     try:
         value = msgspec.json.decode(raw)
         if isinstance(value, str) and value.startswith("["):  # some backends quote their lists
@@ -231,16 +235,32 @@ def _dtype(name: Any) -> str | None:
     return DTYPES.get(name) or (name.removeprefix("c10::").lower() if name.startswith("c10::") else name)
 
 
-def pack_detail(raw_pairs: Sequence[tuple[str, bytes]], more: dict[str, Any] | None = None) -> str | None:
+def pack_detail(raw_pairs: Iterable[tuple[str, bytes]], more: dict[str, Any] | None = None) -> str | None:
     """JSON object with sorted keys of (name, raw JSON) pairs and more values; None when there are none."""
-    pairs = dict(more or {})
-    for name, raw in raw_pairs:
-        try:
-            pairs[name] = msgspec.json.decode(raw) if raw else None
-        except UNREADABLE:
-            continue
-    pairs = {name: value for name, value in pairs.items() if value is not None and value != ""}
-    return json.dumps(pairs, sort_keys=True, separators=(",", ":"), ensure_ascii=False) if pairs else None
+    pairs = {name: text for name, raw in raw_pairs if raw and (text := canonical(raw))}
+    for name, value in (more or {}).items():
+        if value is not None and value != "":
+            pairs[name] = _dumped(value)
+    return "{" + ",".join([f"{_key(name)}:{pairs[name]}" for name in sorted(pairs)]) + "}" if pairs else None
+
+
+@lru_cache(1 << 14)
+def canonical(raw: bytes) -> str | None:
+    """Canonical JSON text of one raw value, which the events of a trace share many times; None for null and empty text."""
+    try:
+        value = msgspec.json.decode(raw)
+    except UNREADABLE:
+        return None
+    return None if value is None or value == "" else _dumped(value)
+
+
+@lru_cache(1 << 10)
+def _key(name: str) -> str:
+    return _dumped(name)
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def collective_bytes(args: dict[str, Any]) -> int:

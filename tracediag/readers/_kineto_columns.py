@@ -1,8 +1,9 @@
-"""Collect batches of Kineto events into columns: one pass a group of categories, no object kept per event."""
+"""Collect Kineto events, one object an event or already as arrays, into columns; no object is kept per event."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ import numpy.typing as npt
 
 from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
 from tracediag.readers._chrome import args_of
-from tracediag.readers._coding import NONE, Codes, Dictionary, Integers, joined_ints, nanoseconds
+from tracediag.readers._coding import NONE, Codes, Dictionary, Integers, Keep, joined_ints, nanoseconds
 from tracediag.readers._jsonrepair import UNREADABLE
-from tracediag.readers._kineto_args import dtype_list, json_text, string
-from tracediag.readers._kineto_groups import Group, detail_text, device_group, lane_text, op_group, runtime_group
+from tracediag.readers._kineto_args import DeviceArgs, OpArgs, RuntimeArgs, decode_args, dtype_list, json_text, string
+from tracediag.readers._kineto_groups import Group, detail_text, device_group, device_lanes, lane_text, op_group, runtime_group
 from tracediag.readers._kineto_memory import MemoryRows
 from tracediag.readers._kineto_roles import MEMORY, METADATA, final_roles, role_of
 from tracediag.readers._kineto_vendors import is_special, settle
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 
     from tracediag.readers._chrome import Event
 
-__all__ = ["KinetoColumns"]
+__all__ = ["DEVICE", "OPS", "RUNTIME", "KinetoColumns", "Part"]
 
-_OPS = np.isin(ROLES, ("op", "function", "annotation", "framework"))
-_DEVICE = np.isin(ROLES, ("kernel", "copy", "memset", "device_annotation", "device_sync"))
+OPS = np.isin(ROLES, ("op", "function", "annotation", "framework"))
+DEVICE = np.isin(ROLES, ("kernel", "copy", "memset", "device_annotation", "device_sync"))
+RUNTIME = np.isin(ROLES, ("runtime",))
+"""Roles whose args are read as those of host ops, of device work and of runtime calls."""
 _FRAMEWORK = ROLES.index("framework")
-_RUNTIME = np.isin(ROLES, ("runtime",))
 _STEP = re.compile(r"ProfilerStep#(\d+)$")
 _NUMBERS = ("external", "correlation", "sequence", "flops", "bytes", "step_num")
 _STRINGS = ("in_shapes", "in_dtypes", "in_strides", "in_values", "out_shapes", "out_dtypes")
@@ -39,8 +41,43 @@ _LIMIT = 1 << 62
 _ABSOLUTE = 10**18  # ns since 1970; a smaller time counts from baseTimeNanoseconds
 
 
+@dataclass
+class Part:
+    """Columns of n rows, as codes of the tables of `KinetoColumns`; columns that are not in `numbers` and `strings` hold nothing."""
+
+    n: int
+    role: npt.NDArray[np.int8]
+    start: IntArray
+    dur: IntArray
+    name: npt.NDArray[np.int32]
+    lane: npt.NDArray[np.int32]
+    numbers: dict[str, IntArray] = field(default_factory=dict)
+    strings: dict[str, npt.NDArray[np.int32]] = field(default_factory=dict)
+    detail: npt.NDArray[np.int32] = field(init=False)
+    device: npt.NDArray[np.int32] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.detail, self.device = np.full(self.n, -1, np.int32), np.full(self.n, -1, np.int32)
+
+    def number(self, column: str) -> IntArray:
+        """A column of numbers to write to."""
+        return self.numbers.setdefault(column, np.full(self.n, NONE)) if column not in self.numbers else self.numbers[column]
+
+    def string(self, column: str) -> npt.NDArray[np.int32]:
+        """A column of codes to write to."""
+        return self.strings.setdefault(column, np.full(self.n, -1, np.int32)) if column not in self.strings else self.strings[column]
+
+    def take(self, keep: npt.NDArray[np.bool_]) -> Part:
+        """The rows that are kept."""
+        result = Part(int(keep.sum()), self.role[keep], self.start[keep], self.dur[keep], self.name[keep], self.lane[keep])
+        result.numbers = {column: values[keep] for column, values in self.numbers.items()}
+        result.strings = {column: codes[keep] for column, codes in self.strings.items()}
+        result.detail, result.device = self.detail[keep], self.device[keep]
+        return result
+
+
 class KinetoColumns:
-    """Growing columns of one trace: `add` takes events, `raw` makes the result."""
+    """Growing columns of one trace: `add` takes events, `append` rows, `raw` makes the result."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -48,13 +85,14 @@ class KinetoColumns:
         self.lane_names: dict[str, str] = {}
         self.memory = MemoryRows()
         self._name, self._lane, self._device = Codes(), Codes(_lane), Codes(self._device_name)
-        self._strings = {column: Codes(dtype_list if column.endswith("dtypes") else json_text) for column in _STRINGS}
-        self._label = Codes(string)
-        self._detail = Codes(detail_text)
+        self.strings = {column: Codes(dtype_list if column.endswith("dtypes") else json_text) for column in _STRINGS}
+        self.strings["label"] = Codes(string)
+        self.detail = Codes(detail_text)
         self._numbers = {column: Integers() for column in _NUMBERS}
         self._starts: list[IntArray] = []
         self._durs: list[IntArray] = []
         self._roles: list[npt.NDArray[np.int8]] = []
+        self._order: list[IntArray] = []  # number of the event of each row
         self._kinds = Dictionary()  # (ph, cat) -> code
         self._kind_roles: list[int] = []  # code -> role
         self._special: list[bool] = []  # code -> whether its role depends on the event
@@ -62,8 +100,9 @@ class KinetoColumns:
         self.counts = np.zeros(0, np.int64)  # events by kind
         self.labels: dict[str, None] = {}  # of processes, in order
 
-    def add(self, events: Sequence[Event]) -> None:
-        """Append a batch."""
+    def add(self, events: Sequence[Event], order: IntArray | None = None) -> None:
+        """Append a batch. order: number of each event in the file, where it is not the next ones that come, shape (n,)."""
+        order = np.arange(len(events)) + self.events if order is None else order
         self.events += len(events)
         roles = self._role_codes(events)
         for index in np.flatnonzero(roles == METADATA).tolist():
@@ -73,22 +112,39 @@ class KinetoColumns:
             self.memory.add([events[i] for i in instants.tolist()])
         kept = np.flatnonzero(roles >= 0)
         if len(kept):
-            self._rows([events[i] for i in kept.tolist()], roles[kept])
+            self.append(self._part([events[i] for i in kept.tolist()], roles[kept]), order[kept])
 
     def _role_codes(self, events: Sequence[Event]) -> npt.NDArray[np.int8]:
         codes = self._kinds.codes(map(_KIND, events), len(events))
-        for ph, cat in list(self._kinds)[len(self._kind_roles) :]:
-            self._kind_roles.append(role_of(ph, cat))
-            self._special.append(is_special(ph, cat))
-        counts = np.bincount(codes, minlength=len(self._kinds))
-        counts[: len(self.counts)] += self.counts
-        self.counts = counts
+        self._know_kinds()
+        self.count_kinds(codes)
         roles = np.asarray(self._kind_roles, np.int8)[codes]
         if any(self._special):
             for i in np.flatnonzero(np.asarray(self._special)[codes]).tolist():
                 roles[i] = settle(events[i])
                 self.nameless += int(roles[i] == _FRAMEWORK)
         return roles
+
+    def _know_kinds(self) -> None:
+        for ph, cat in list(self._kinds)[len(self._kind_roles) :]:
+            self._kind_roles.append(role_of(ph, cat))
+            self._special.append(is_special(ph, cat))
+
+    def count_kinds(self, codes: npt.NDArray[Any]) -> None:
+        """Count events by the codes of their kinds."""
+        counts = np.bincount(codes, minlength=len(self._kinds))
+        counts[: len(self.counts)] += self.counts
+        self.counts = counts
+
+    def header_codes(self, event: Event) -> tuple[int, int, int]:
+        """Codes of kind, name and lane of the events that begin as this one does."""
+        kind = self._kinds[_KIND(event)]
+        self._know_kinds()
+        return kind, self._name.table[event.name], self._lane.table[_LANE(event)]
+
+    def lane_codes(self, key: tuple[Any, Any, Any]) -> tuple[int, int]:
+        """Codes of lane and device of device work. key: see `device_lanes`."""
+        return self._lane.table[key], self._device.table[key[1]]
 
     def categories(self) -> dict[str, int]:
         """Complete events ("ph": "X") by category."""
@@ -103,49 +159,51 @@ class KinetoColumns:
             except (*UNREADABLE, LookupError, TypeError):
                 return  # a lane without a name is no loss
 
-    def _rows(self, rows: Sequence[Event], roles: npt.NDArray[np.int8]) -> None:
-        n = len(rows)
-        args = [e.args for e in rows]
-        ops, calls, device = (np.flatnonzero(flags[roles]) for flags in (_OPS, _RUNTIME, _DEVICE))
-        op = op_group([args[i] for i in ops.tolist()])
-        call = runtime_group([args[i] for i in calls.tolist()])
-        work = device_group([rows[i] for i in device.tolist()], [args[i] for i in device.tolist()])
-        self._roles.append(roles)
-        self._starts.append(nanoseconds([e.ts for e in rows]))
-        self._durs.append(nanoseconds([e.dur for e in rows]))
-        self._name.add(map(_NAME, rows), n)
-        self._lane.add(_lane_keys(rows, device, work), n)
-        self._device.add_at((lane[1] for lane in work.lanes), device, n)
-        for column, codes in self._strings.items():
-            given = op.strings[column]
-            if given is None:
-                codes.add_null(n)
-            else:
-                codes.add_at(given, ops, n)
-        self._add_labels(n, (ops, op), (device, work))
-        self._scatter(n, (ops, op), (calls, call), (device, work))
+    def _part(self, rows: Sequence[Event], roles: npt.NDArray[np.int8]) -> Part:
+        """The columns of events of one object each."""
+        raws = [e.args for e in rows]
+        part = Part(
+            len(rows), roles, nanoseconds([e.ts for e in rows]), nanoseconds([e.dur for e in rows]),
+            self._name.table.codes(map(_NAME, rows), len(rows)), self._lane.table.codes(map(_LANE, rows), len(rows)),
+        )  # fmt: skip
+        kinds: tuple[tuple[Any, Any, Any], ...] = (
+            (OPS, OpArgs, op_group), (RUNTIME, RuntimeArgs, runtime_group), (DEVICE, DeviceArgs, device_group),
+        )  # fmt: skip
+        for flags, kind, group_of in kinds:
+            index = np.flatnonzero(flags[roles])
+            own = [raws[i] for i in index.tolist()]
+            args = decode_args(kind, own)
+            self._write(part, index, group_of(args, own))
+            if kind is DeviceArgs:
+                lanes = device_lanes(args, [_LANE(rows[i]) for i in index.tolist()])
+                part.lane[index] = self._lane.table.codes(lanes, len(index))
+                part.device[index] = self._device.table.codes((lane[1] for lane in lanes), len(index))
+        return part
 
-    def _scatter(self, n: int, *groups: tuple[npt.NDArray[Any], Group]) -> None:
-        """Write the numbers and details of each group to its rows."""
+    def _write(self, part: Part, index: npt.NDArray[Any], group: Group) -> None:
+        """Write what the args of a group say to the rows at `index`."""
+        for column, values in group.numbers.items():
+            part.number(column)[index] = values
+        for column, texts in group.strings.items():
+            if texts is not None:
+                part.string(column)[index] = self.strings[column].table.codes(texts, len(index))
+        if group.details:
+            part.detail[index] = self.detail.table.codes(group.details, len(index))
+
+    def append(self, part: Part, order: IntArray) -> None:
+        """Append rows. order: number of the event of each."""
+        self._order.append(order)
+        self._roles.append(part.role)
+        self._starts.append(part.start)
+        self._durs.append(part.dur)
+        self._name.add_codes(part.name)
+        self._lane.add_codes(part.lane)
+        self._device.add_codes(part.device)
+        self.detail.add_codes(part.detail)
+        for column, codes in self.strings.items():
+            codes.add_codes(part.strings[column]) if column in part.strings else codes.add_null(part.n)
         for column, integers in self._numbers.items():
-            values = np.full(n, NONE, np.int64)
-            for index, group in groups:
-                if column in group.numbers:
-                    values[index] = group.numbers[column]
-            integers.add(values)
-        codes = np.full(n, -1, np.int32)
-        for index, group in groups:
-            if group.details:
-                codes[index] = self._detail.table.codes(group.details, len(index))
-        self._detail.add_codes(codes)
-
-    def _add_labels(self, n: int, *groups: tuple[npt.NDArray[Any], Group]) -> None:
-        given = [(index, texts) for index, group in groups if (texts := group.strings["label"]) is not None]
-        if not given:
-            self._label.add_null(n)
-            return
-        index = np.concatenate([index for index, _ in given])
-        self._label.add_at([text for _, texts in given for text in texts], index, n)
+            integers.add(part.numbers.get(column, np.broadcast_to(np.int64(NONE), part.n)))
 
     def _device_name(self, number: Any) -> str | None:
         return f"{self.accelerator}:{number}" if isinstance(number, int) or str(number).isdigit() else str(number) or None
@@ -160,8 +218,8 @@ class KinetoColumns:
         return usable
 
     def raw(self, form: str, rank: int | None, facts: dict[str, Any], health: tuple[Health, ...]) -> Raw:
-        """The columns, without the events whose times are unusable."""
-        keep = self._usable()
+        """The columns, in the order of the file, without the events whose times are unusable."""
+        keep = self._kept()
         start = joined_ints(self._starts)[keep]
         base = facts.get("base_time_ns", 0)
         shift = base if 0 < base < _LIMIT and start.max(initial=0) < _ABSOLUTE else 0
@@ -174,29 +232,30 @@ class KinetoColumns:
             rank=rank,
             name=name,
             role=Coded(roles, ROLES),
-            label=self._label.coded(keep),
             device=self._device.coded(keep),
             lane=self._lane.coded(keep),
             start_ns=start + shift,
             dur_ns=joined_ints(self._durs)[keep],
             step_num=_step_numbers(name, roles == ROLES.index("annotation"), self._numbers["step_num"].ints(keep)),
-            detail=self._detail.coded(keep),
+            detail=self.detail.coded(keep),
             memory=self.memory.columns(shift),
             facts=facts,
             health=health,
             **self._rest(keep),
         )
 
-    def _rest(self, keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
-        columns: dict[str, Any] = {column: codes.coded(keep) for column, codes in self._strings.items()}
+    def _kept(self) -> Keep:
+        """Which rows are kept: all (a slice), a mask, or where they came out of order their places."""
+        usable = self._usable()
+        order = joined_ints(self._order)
+        if (order[1:] >= order[:-1]).all():
+            return slice(None) if usable.all() else usable
+        places = np.argsort(order, kind="stable")
+        return places[usable[places]]
+
+    def _rest(self, keep: Keep) -> dict[str, Any]:
+        columns: dict[str, Any] = {column: codes.coded(keep) for column, codes in self.strings.items()}
         return columns | {column: integers.ints(keep) for column, integers in self._numbers.items() if column != "step_num"}
-
-
-def _lane_keys(rows: Sequence[Event], device: npt.NDArray[Any], work: Group) -> list[tuple[Any, ...]]:
-    keys: list[tuple[Any, ...]] = list(map(_LANE, rows))
-    for row, lane in zip(device.tolist(), work.lanes, strict=True):
-        keys[row] = lane
-    return keys
 
 
 def _lane(key: tuple[Any, ...]) -> str:

@@ -17,7 +17,6 @@ from tracediag.readers._kineto_args import (
     OpArgs,
     RuntimeArgs,
     collective_bytes,
-    decode_args,
     pack_detail,
 )
 
@@ -25,26 +24,23 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from tracediag.columns import IntArray
-    from tracediag.readers._chrome import Event
 
-__all__ = ["Group", "detail_text", "device_group", "lane_text", "op_group", "runtime_group"]
+__all__ = ["Group", "detail_text", "device_group", "device_lanes", "lane_text", "op_group", "runtime_group"]
 
 _RARE = (b'"Collective name"', b'"kernel_backend"')
 
 
 @dataclass
 class Group:
-    """Pieces of columns for m events: numbers by column, raw JSON by string column (None: nothing), keys of `detail`, keys of `lane`."""
+    """Pieces of columns for m events: numbers by column, raw JSON by string column (None: nothing), keys of `detail`."""
 
     numbers: dict[str, IntArray] = field(default_factory=dict)
     strings: dict[str, list[bytes] | None] = field(default_factory=dict)
     details: list[Hashable] = field(default_factory=list)
-    lanes: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
 
-def op_group(raws: Sequence[Any]) -> Group:
-    """Host ops and annotations."""
-    args = decode_args(OpArgs, raws)
+def op_group(args: Sequence[OpArgs], raws: Sequence[Any]) -> Group:
+    """Host ops and annotations. raws: the JSON that `args` was decoded from."""
     group = Group(
         {
             "external": positive(int64([a.external for a in args])),
@@ -74,9 +70,8 @@ def _newer(new: list[bytes] | None, old: list[bytes] | None) -> list[bytes] | No
     return [a or b for a, b in zip(new, old, strict=True)]
 
 
-def runtime_group(raws: Sequence[Any]) -> Group:
+def runtime_group(args: Sequence[RuntimeArgs], raws: Sequence[Any]) -> Group:
     """Calls of the runtime and driver."""
-    args = decode_args(RuntimeArgs, raws)
     return Group(
         {
             "external": _either([a.external for a in args], [a.external_old for a in args]),
@@ -86,9 +81,8 @@ def runtime_group(raws: Sequence[Any]) -> Group:
     )
 
 
-def device_group(events: Sequence[Event], raws: Sequence[Any]) -> Group:
-    """Work and ranges on the device's timeline. A lane key is ("gpu" or the lane's whole name, device, stream)."""
-    args = decode_args(DeviceArgs, raws)
+def device_group(args: Sequence[DeviceArgs], raws: Sequence[Any]) -> Group:
+    """Work and ranges on the device's timeline."""
     columns = [texts([getattr(a, name) for a in args]) for name in DEVICE_DETAIL]
     group = Group(
         {
@@ -98,13 +92,17 @@ def device_group(events: Sequence[Event], raws: Sequence[Any]) -> Group:
         },
         {"label": texts_if_any([a.label for a in args])},
         list(zip(*columns, strict=True)),
-        [
-            (a.lane or "gpu", e.pid if a.device == NONE else a.device, e.tid if a.stream == NONE else a.stream)
-            for a, e in zip(args, events, strict=True)
-        ],
     )
     _add_rare(group, raws)
     return group
+
+
+def device_lanes(args: Sequence[DeviceArgs], places: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    """Lane keys ("gpu" or the lane's whole name, device, stream). places: process and thread of each event, which stand in for both."""
+    return [
+        (a.lane or "gpu", pid if a.device == NONE else a.device, tid if a.stream == NONE else a.stream)
+        for a, (pid, tid) in zip(args, places, strict=True)
+    ]
 
 
 def _either(new: list[Any], old: list[Any]) -> IntArray:
@@ -136,8 +134,7 @@ def detail_text(key: Hashable, more: dict[str, Any] | None = None) -> str | None
         return key
     if isinstance(key, int):
         return pack_detail([("Fwd thread id", b"%d" % key)]) if key > 0 else None
-    pairs = list(zip(DEVICE_DETAIL.values(), key, strict=False)) if isinstance(key, tuple) else []
-    return pack_detail(pairs, more)
+    return pack_detail(zip(DEVICE_DETAIL.values(), key, strict=False) if isinstance(key, tuple) else (), more)
 
 
 def lane_text(key: tuple[Any, Any]) -> str:

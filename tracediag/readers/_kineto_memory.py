@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracediag.columns import Coded, IntArray, MemoryColumns
+from tracediag.distinct import combinations
 from tracediag.readers._coding import NONE, Codes, Integers, int64, joined_ints, nanoseconds
 from tracediag.readers._kineto_args import MemoryArgs, decode_args
 
@@ -43,6 +44,16 @@ class MemoryRows:
         self.device.add(((a.device_type, a.device_id) for a in chosen), len(chosen))
         self.allocated.add([a.allocated for a in chosen])
         self.reserved.add([a.reserved for a in chosen])
+
+    def add_columns(self, times: IntArray, numbers: dict[str, IntArray], device_type: IntArray, device_id: IntArray) -> None:
+        """Append instants as arrays, shape (n,), NONE for nothing. numbers: bytes (none: left out), allocated, reserved."""
+        good = numbers["bytes"] != NONE
+        self._times.append(times[good])
+        self._bytes.append(numbers["bytes"][good])
+        self.allocated.add(numbers["allocated"][good])
+        self.reserved.add(numbers["reserved"][good])
+        pairs, index = combinations(device_type[good], device_id[good])
+        self.device.add_codes(self.device.table.codes(map(tuple, pairs.tolist()), len(pairs))[index])
 
     def columns(self, shift: int) -> MemoryColumns | None:
         """The columns, times moved by `shift` ns; None when the trace has no such events."""

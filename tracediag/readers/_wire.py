@@ -23,6 +23,8 @@ __all__ = ["PAD", "VARINT", "Fields", "WireError", "fields", "lockstep", "submes
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 PAD = 16
 """Zero bytes that must stand behind the data given to `lockstep`."""
+MANY = 300
+"""Fields that `lockstep` takes one by one of all messages at once; longer messages are none that a profiler writes."""
 
 
 class WireError(ValueError):
@@ -134,7 +136,9 @@ def lockstep(data: npt.NDArray[np.uint8], starts: IntArray, ends: IntArray) -> I
     """
     row = np.flatnonzero(starts < ends)
     pos, end = starts[row], ends[row]
-    while len(row):
+    for _ in range(MANY):
+        if not len(row):
+            return
         tag, pos = _varints(data, pos)
         wire = tag & 7
         value = np.zeros(len(row), np.int64)
@@ -150,6 +154,18 @@ def lockstep(data: npt.NDArray[np.uint8], starts: IntArray, ends: IntArray) -> I
         yield Fields(row, tag >> 3, wire, value, begin, pos)
         more = pos < end
         row, pos, end = row[more], pos[more], end[more]
+    if len(row):
+        yield _rest(data, row, pos, end)
+
+
+def _rest(data: npt.NDArray[np.uint8], row: IntArray, pos: IntArray, end: IntArray) -> Fields:
+    """All that is left of messages with very many fields, at once: rows repeat, in order."""
+    found = []
+    for i, a, b in zip(row.tolist(), pos.tolist(), end.tolist(), strict=True):
+        for number, wire, x, y in fields(data[a:b].tobytes(), 0, b - a):
+            value, start, finish = (0, a + x, a + y) if wire == BYTES else (x - (1 << 64) if x >> 63 else x, a, a)
+            found.append((i, number, wire, value, start, finish))
+    return Fields(*np.asarray(found, np.int64).reshape(-1, 6).T)
 
 
 def _mixed(data: npt.NDArray[np.uint8], wire: IntArray, pos: IntArray) -> tuple[IntArray, IntArray, IntArray]:

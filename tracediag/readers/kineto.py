@@ -9,6 +9,7 @@ from tracediag.errors import InputError
 from tracediag.readers._chrome import check_stream, event_stream, paused_collector
 from tracediag.readers._kineto_columns import KinetoColumns
 from tracediag.readers._kineto_facts import recording_health, trace_facts, trace_health
+from tracediag.readers._kineto_lines import LineRows
 from tracediag.readers._kineto_vendors import accelerator
 from tracediag.readers._unknown import foreign
 from tracediag.sources import HEAD, Source
@@ -40,6 +41,7 @@ def read(source: Source) -> Raw:
     """
     stream = event_stream(source)
     columns = KinetoColumns()
+    stream.scan = LineRows(columns, stream.each).add
     try:
         with paused_collector():
             for batch in stream.batches():
