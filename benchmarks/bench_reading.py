@@ -35,6 +35,7 @@ PEERS = ("hta", "pandas", "ijson", "protobuf")
 INSTALLED = {"hta": "HolisticTraceAnalysis>=0.5,<0.6", "ijson": "ijson>=3.3"}
 PACKAGES = {"hta": "HolisticTraceAnalysis", "ijson": "ijson"}
 NAMES = {"hta": "HolisticTraceAnalysis", "pandas": "json + pandas, arguments as columns", "ijson": "ijson, six columns only"}
+TITLES = {"kineto": "Kineto JSON", "xplane": "xplane.pb"}
 ROOM = 0.8
 """Part of the free memory that a peer may be expected to need."""
 OURS = {"PYTHONPATH": str(ROOT)}
@@ -118,45 +119,40 @@ def has_cache() -> bool:
     return "--no-cache" in done.stdout
 
 
-def explained(bench: Bench, prefix: str, path: Path, events: int) -> list[Row]:
+def explained(bench: Bench, prefix: str, path: Path, events: int) -> Iterator[Row]:
     """`tracediag explain`, and once more out of its cache where it has one."""
     argv = ["-m", "tracediag", "explain", str(path), "--quiet", "--output", os.devnull]
     if not has_cache():
-        return [bench.ours(f"{prefix}-explain", "tracediag explain, all rules", argv, events)]
-    return [
-        bench.ours(f"{prefix}-explain", "tracediag explain --no-cache, all rules", [*argv, "--no-cache"], events),
-        bench.ours(f"{prefix}-filling", "tracediag explain, first time (fills the cache)", argv, events, fresh=True),
-        bench.ours(f"{prefix}-cached", "tracediag explain, again", argv, events),
-    ]
+        yield bench.ours(f"{prefix}-explain", "tracediag explain, all rules", argv, events)
+        return
+    yield bench.ours(f"{prefix}-explain", "tracediag explain --no-cache, all rules", [*argv, "--no-cache"], events)
+    yield bench.ours(f"{prefix}-filling", "tracediag explain, first time (fills the cache)", argv, events, fresh=True)
+    yield bench.ours(f"{prefix}-cached", "tracediag explain, again", argv, events)
 
 
-def kineto(bench: Bench, megabytes: int) -> int:
-    """Section of one Kineto file; returns its size in bytes."""
-    path, prefix = bench.make("kineto", megabytes), f"kineto-{megabytes}"
+def kineto(bench: Bench, megabytes: int, path: Path) -> Iterator[Row]:
+    """Rows of one Kineto file."""
+    prefix = f"kineto-{megabytes}"
     first = bench.load(f"{prefix}-load", "tracediag load", path)
+    yield first
+    yield bench.load(f"{prefix}-gz", "tracediag load, .json.gz", packed(path))
     events = first.events or 0
-    rows = [first, bench.load(f"{prefix}-gz", "tracediag load, .json.gz", packed(path)), *explained(bench, prefix, path, events)]
+    yield from explained(bench, prefix, path, events)
     for way, what in NAMES.items():
         if way in bench.peers:
-            rows.append(bench.peer(f"{prefix}-{way}", way, what, path, events, bench.peers[way]))
-    size = path.stat().st_size
-    text = f"{size / 1e6:,.0f} MB ({size / (1 << 20):,.0f} MiB), {events:,} events."
-    bench.results.sections.append(Section(f"Kineto JSON, {megabytes} MB", text, tuple(rows), first.key))
-    return size
+            yield bench.peer(f"{prefix}-{way}", way, what, path, events, bench.peers[way])
 
 
-def xplane(bench: Bench, megabytes: int) -> None:
-    """Section of one xplane file."""
-    path, prefix = bench.make("xplane", megabytes), f"xplane-{megabytes}"
+def xplane(bench: Bench, megabytes: int, path: Path) -> Iterator[Row]:
+    """Rows of one xplane file."""
+    prefix = f"xplane-{megabytes}"
     first = bench.load(f"{prefix}-load", "tracediag load", path)
+    yield first
     events = first.events or 0
-    rows = [first, *explained(bench, prefix, path, events)]
+    yield from explained(bench, prefix, path, events)
     for way, what in (("protobuf", "protobuf, parse only"), ("protobuf-walk", "protobuf, parse and visit each event and stat")):
         if "protobuf" in bench.peers:
-            rows.append(bench.peer(f"{prefix}-{way}", way, what, path, events, sys.executable))
-    size = path.stat().st_size
-    text = f"{size / 1e6:,.0f} MB ({size / (1 << 20):,.0f} MiB), {events:,} events."
-    bench.results.sections.append(Section(f"xplane.pb, {megabytes} MB", text, tuple(rows), first.key))
+            yield bench.peer(f"{prefix}-{way}", way, what, path, events, sys.executable)
 
 
 def start_up(bench: Bench) -> None:
@@ -167,8 +163,8 @@ def start_up(bench: Bench) -> None:
         ("import-xplane", "import of the xplane reader", ["-c", "import tracediag.readers.xplane"]),
         ("help", "tracediag --help", ["-m", "tracediag", "--help"]),
     )
-    rows = tuple(bench.ours(key, what, argv) for key, what, argv in ways)
-    bench.results.sections.append(Section("Start-up", "", rows, "python"))
+    rows = [bench.ours(key, what, argv) for key, what, argv in ways]
+    bench.results.sections.append(Section("Start-up", rows))
 
 
 def arguments() -> argparse.Namespace:
@@ -197,22 +193,19 @@ def arguments() -> argparse.Namespace:
 
 
 def measure_all(given: argparse.Namespace, folder: Path, peers: dict[str, str]) -> Iterator[Results]:
-    """The results so far after each section, small files first: what a run that is broken off leaves behind is true, only shorter."""
+    """The results so far after each row, small files first: what a run that is broken off leaves behind is true, only shorter."""
     bench = Bench(folder, given.runs, given.seed, Lock(given.lock, given.patience) if given.lock else None, peers)
     bench.results.facts += [*facts({PACKAGES[way]: peers[way] for way in peers if way in PACKAGES}), ("seed", str(given.seed))]
     start_up(bench)
-    sizes: dict[int, int] = {}
-    todo = sorted(
-        [(megabytes, "kineto") for megabytes in given.megabytes] + [(megabytes, "xplane") for megabytes in given.xplane_megabytes]
-    )
-    for megabytes, kind in todo:
-        if kind == "kineto":
-            sizes[megabytes] = kineto(bench, megabytes)
-        else:
-            xplane(bench, megabytes)
-        done = [number for number, name in todo[: todo.index((megabytes, kind)) + 1] if name == "xplane"]
-        bench.results.targets = judge(bench.results, list(sizes.items()), done)
-        yield bench.results
+    todo = [(megabytes, "kineto") for megabytes in given.megabytes] + [(megabytes, "xplane") for megabytes in given.xplane_megabytes]
+    for megabytes, kind in sorted(todo):
+        path = bench.make(kind, megabytes)
+        section = Section(f"{TITLES[kind]}, {megabytes} MB", [], kind, megabytes, path.stat().st_size)
+        bench.results.sections.append(section)
+        for row in (kineto if kind == "kineto" else xplane)(bench, megabytes, path):
+            section.rows.append(row)
+            bench.results.targets = judge(bench.results)
+            yield bench.results
 
 
 def main() -> None:

@@ -33,12 +33,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """One file, or none, and what was done with it. base: key of the row that others are compared with."""
+    """One file, or none, and what was done with it. Rows are compared with the first. kind: kineto, xplane or ''; size: bytes."""
 
     title: str
-    text: str
-    rows: tuple[Row, ...]
-    base: str = ""
+    rows: list[Row]
+    kind: str = ""
+    megabytes: int = 0
+    size: int = 0
+
+    @property
+    def text(self) -> str:
+        """Size of the file and events in it."""
+        events = next((row.events for row in self.rows if row.events), 0)
+        return f"{self.size / 1e6:,.0f} MB ({self.size / (1 << 20):,.0f} MiB), {events:,} events." if self.kind else ""
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,7 @@ def render(results: Results) -> str:
     parts = [INTRO, table(("run on", ""), [*results.facts, ("other work on the machine", _company(results))]).replace("---:", "---")]
     parts += ["## Targets\n", table(("target", "measured", "bound", "verdict"), [target.cells for target in results.targets])]
     for section in results.sections:
-        base = next((row for row in section.rows if row.key == section.base), None)
+        base = section.rows[0] if section.rows else None
         parts += [f"## {section.title}\n", section.text + "\n"] if section.text else [f"## {section.title}\n"]
         parts.append(table(HEAD, [_cells(row, base) for row in section.rows]))
     return "\n".join(parts)

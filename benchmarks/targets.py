@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from results import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from results import Results
 
 MIB = 1 << 20
@@ -64,7 +62,12 @@ def _start(results: Results) -> list[Target]:
     ]
 
 
-def judge(results: Results, kineto: Sequence[tuple[int, int]], xplane: Sequence[int]) -> list[Target]:
-    """All targets. kineto: (MB, bytes) of each file, xplane: MB of each."""
-    found = [target for megabytes, size in kineto for target in _kineto(results, megabytes, size)]
-    return found + [target for megabytes in xplane for target in _xplane(results, megabytes)] + _start(results)
+def judge(results: Results) -> list[Target]:
+    """All targets of the files that were measured, and of the start-up."""
+    found: list[Target] = []
+    for section in results.sections:
+        if section.kind == "kineto":
+            found += _kineto(results, section.megabytes, section.size)
+        elif section.kind == "xplane":
+            found += _xplane(results, section.megabytes)
+    return found + _start(results)

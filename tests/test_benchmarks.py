@@ -24,15 +24,15 @@ def _figure(*seconds, peak=100.0):
     return Figure(tuple(Cost(value, 2 * value, peak) for value in seconds))
 
 
-def _results():
+def _results(megabytes=200, size=99 << 20):
     from results import Results, Row, Section
 
-    rows = (
+    rows = [
         Row("kineto-200-load", "ours", _figure(1.0, 3.0, 2.0), events=1_000_000),
         Row("kineto-200-gz", "ours, gz", _figure(3.0), events=1_000_000),
         Row("kineto-200-hta", "theirs", None, note="not run: too large"),
-    )
-    return Results([("machine", "two cores")], [Section("A file", "200 MB", rows, "kineto-200-load")])
+    ]
+    return Results([("machine", "two cores")], [Section("A file", rows, "kineto", megabytes, size)])
 
 
 def test_page_has_medians_spreads_and_ratios():
@@ -48,7 +48,7 @@ def test_page_has_medians_spreads_and_ratios():
 def test_targets_pass_miss_or_stay_open():
     from targets import judge
 
-    found = {target.what: target for target in judge(_results(), [(200, 99 << 20)], [])}
+    found = {target.what: target for target in judge(_results())}
     verdicts = {what.partition(": ")[2]: target.verdict for what, target in found.items() if what.startswith("Kineto")}
     assert verdicts["events a CPU second, file to complete `ops`"] == "PASS"
     assert verdicts["peak memory in sizes of the file"] == "**MISS**"
@@ -59,7 +59,7 @@ def test_targets_pass_miss_or_stay_open():
 def test_large_files_have_the_tighter_bound_of_memory():
     from targets import judge
 
-    bounds = {target.what: target.most for target in judge(_results(), [(200, 1), (1000, 1)], [])}
+    bounds = {target.what: target.most for target in (*judge(_results(200)), *judge(_results(1000)))}
     assert bounds["Kineto 200 MB: peak memory in sizes of the file"] == 1.0
     assert bounds["Kineto 1000 MB: peak memory in sizes of the file"] == 0.85
 
@@ -119,6 +119,6 @@ def test_elapsed_time_is_judged_only_where_nothing_else_ran():
     from measure import Cost, Figure
     from results import Results, Row, Section
 
-    runs = {quiet: Results([], [Section("", "", (Row("help", "", Figure((Cost(0.1, 0.5, 9, quiet=quiet),))),))]) for quiet in (False, True)}
+    runs = {quiet: Results([], [Section("", [Row("help", "", Figure((Cost(0.1, 0.5, 9, quiet=quiet),)))])]) for quiet in (False, True)}
     assert runs[True].seconds("help") == (0.5, "elapsed s")
     assert runs[False].seconds("help")[0] == 0.1
