@@ -51,7 +51,7 @@ class Subnormals:
         nothing to see."""
         self._looks += 1
         self._keep("values", found)
-        states = [optimizer.state for optimizer in (row["ref"]() for row in optimizers) if optimizer is not None]
+        states = [getattr(row["ref"](), "state", {}) for row in optimizers]
         for parameter in self._parameters(optimizers, roots):
             tensors = [("weights", parameter), ("gradients", parameter.grad)]
             tensors += [("moments", value) for state in states if parameter in state for value in list(state[parameter].values())[:3]]
