@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tracediag.distinct import distinct
 from tracediag.intervals import clip, cover, intersect, merge, overlap, subtract
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tracediag.intervals import Spans
     from tracediag.trace import Trace
 
-__all__ = ["Edit", "combined", "edit_of", "host_times", "untouched"]
+__all__ = ["Edit", "Removed", "combined", "edits_of", "host_times", "untouched"]
 
 Floats = npt.NDArray[np.float64]
 Cut = tuple["Spans", float]
@@ -46,31 +47,36 @@ def untouched(graph: Graph) -> Edit:
     return Edit({}, (), none, none)
 
 
-def edit_of(trace: Trace, graph: Graph, claim: Claim, transform: str, keep: float) -> Edit:
-    """What `transform` takes out of one rank where the fraction `keep` of the claimed work stays.
+def edits_of(trace: Trace, graph: Graph, claim: Claim, inside: npt.NDArray[np.bool_], transform: str, keeps: Sequence[float]) -> list[Edit]:
+    """What `transform` takes out of one rank, for each fraction of `keeps` that stays of the claimed work.
+
+    inside: rows of the trace that the claimed ops hold (`Trace.subtree`).
 
     drop, keep, at_least: host calls and device work alike. scale: the work, not the calls that launch it. merge_launches: the calls
     and the pauses of the device, not its work. Without device work all of them take host time.
     """
-    gone = 1.0 - keep
     shift = int(trace.lane_shift(np.asarray([graph.rank]))[0])
     length = int(trace.end.max(initial=0)) + 1
     owned = clip(claim.spans, shift, shift + length)
     owned = owned[0] - shift, owned[1] - shift
-    on_device = trace.has_device
-    host = {} if on_device and transform == "scale" else _host(trace, graph, claim, owned)
+    host = {} if trace.has_device and transform == "scale" else _host(trace, graph, claim, owned)
     idle = _idle(trace, graph, claim, owned) if len(claim.gap_ids) else None
-    work = _work(trace, graph, claim, owned)
-    shrink = np.zeros(len(work)) if transform == "merge_launches" else work * gone
-    lanes: dict[int, tuple[Cut, ...]] = {}
+    lanes: dict[int, list[Spans]] = {}
     for lane in range(len(graph.lanes)):
         own = host.get(lane)
-        cuts = [(own, gone)] if own is not None else []
+        parts = [own] if own is not None else []
         if idle is not None:
-            cuts.append((subtract(idle, own) if own is not None else idle, gone))
-        if cuts:
-            lanes[lane] = tuple(cuts)
-    return Edit(lanes, ((idle, gone),) if idle is not None else (), shrink, work * gone)
+            parts.append(subtract(idle, own) if own is not None else idle)
+        if parts:
+            lanes[lane] = parts
+    work = _work(graph, inside, owned)
+    shrunk = np.zeros(len(work)) if transform == "merge_launches" else work
+    return [_cut(lanes, idle, shrunk, work, 1.0 - keep) for keep in keeps]
+
+
+def _cut(lanes: Mapping[int, Sequence[Spans]], idle: Spans | None, shrunk: Floats, work: Floats, gone: float) -> Edit:
+    host = {lane: tuple((spans, gone) for spans in parts) for lane, parts in lanes.items()}
+    return Edit(host, ((idle, gone),) if idle is not None else (), shrunk * gone, work * gone)
 
 
 def _host(trace: Trace, graph: Graph, claim: Claim, owned: Spans) -> dict[int, Spans]:
@@ -97,14 +103,11 @@ def _idle(trace: Trace, graph: Graph, claim: Claim, owned: Spans) -> Spans:
     return intersect(merge(gaps.start[mine], gaps.end[mine]), owned)
 
 
-def _work(trace: Trace, graph: Graph, claim: Claim, owned: Spans) -> Floats:
+def _work(graph: Graph, inside: npt.NDArray[np.bool_], owned: Spans) -> Floats:
     """1 for each device op that the claim owns, else 0; shape (n,)."""
     work = graph.work
-    if len(work) == 0 or len(claim.op_ids) == 0:
-        return np.zeros(len(work))
-    inside = trace.subtree(claim.op_ids)[work.row]
     held = overlap(owned, work.start, work.end) >= OWNED * (work.end - work.start)
-    return (inside & held).astype(np.float64)
+    return (inside[work.row] & held).astype(np.float64)
 
 
 def combined(edits: Sequence[Edit]) -> Edit:
@@ -131,9 +134,24 @@ def _disjoint(cuts: Sequence[Cut]) -> tuple[Cut, ...]:
 def host_times(edits: Sequence[Edit], lane: IntArray, time: IntArray) -> Floats:
     """When each lane would come to each time if nothing but the edits changed, one row an edit; shape (k, m)."""
     result = np.repeat(time.astype(np.float64)[None, :], len(edits), axis=0)
-    for number in np.unique(lane[lane >= 0]).tolist():
+    for number in distinct(lane[lane >= 0]).tolist():
         at = np.flatnonzero(lane == number)
+        removed = Removed(time[at])
         for k, edit in enumerate(edits):
             for spans, gone in edit.host.get(number, ()):
-                result[k, at] -= gone * cover(spans, time[at])
+                result[k, at] -= gone * removed(spans)
     return result
+
+
+class Removed:
+    """Time of merged sets before each of some times; edits that share a set (one claim, several fractions) share the work."""
+
+    def __init__(self, times: IntArray) -> None:
+        self.times = times
+        self.known: dict[int, IntArray] = {}
+
+    def __call__(self, spans: Spans) -> IntArray:
+        """Cumulated length of a merged set before each time, shape (m,). The caller keeps `spans` alive."""
+        if id(spans[0]) not in self.known:
+            self.known[id(spans[0])] = cover(spans, self.times)
+        return self.known[id(spans[0])]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.edits import host_times
-from tracediag.intervals import cover
+from tracediag.edits import Removed, host_times
 from tracediag.waits import Hold, Wait, Wake
 
 if TYPE_CHECKING:
@@ -115,13 +114,14 @@ def _pauses(graph: Graph, edits: Sequence[Edit]) -> tuple[Floats, Floats]:
     work = graph.work
     follows = np.append(False, work.stream[1:] == work.stream[:-1]) if len(work) else np.zeros(0, np.bool_)
     before = np.where(follows, np.append(0, work.end[:-1]), work.start) if len(work) else work.start
+    at_start, at_before, at_launch = Removed(work.start), Removed(before), Removed(work.launch)
     gaps, lags = [], []
     for edit in edits:
         gap, lag = work.gap * (1 - edit.gaps), work.lag * (1 - edit.gaps)
         for spans, gone in edit.idle:
-            until = cover(spans, work.start)
-            gap = np.where(gap > 0, np.maximum(gap - gone * np.maximum(until - cover(spans, before), 0), 0), gap)
-            lag = np.where(lag > 0, np.maximum(lag - gone * np.maximum(until - cover(spans, work.launch), 0), 0), lag)
+            until = at_start(spans)
+            gap = np.where(gap > 0, np.maximum(gap - gone * np.maximum(until - at_before(spans), 0), 0), gap)
+            lag = np.where(lag > 0, np.maximum(lag - gone * np.maximum(until - at_launch(spans), 0), 0), lag)
         gaps.append(gap)
         lags.append(lag)
     return np.stack(gaps), np.stack(lags)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tracediag.depgraph import Graph, build_graph
 from tracediag.distinct import distinct
-from tracediag.edits import combined, edit_of, untouched
+from tracediag.edits import combined, edits_of, untouched
 from tracediag.intervals import intersect, merge, subtract, total
 from tracediag.replay import replay
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tracediag.claims import Claim
     from tracediag.columns import IntArray
-    from tracediag.edits import Edit
     from tracediag.intervals import Spans
     from tracediag.rule import Saving
     from tracediag.trace import Trace
@@ -28,6 +27,8 @@ __all__ = ["TOLERANCE", "Calibration", "Saved", "Savings", "savings"]
 
 TOLERANCE = 0.05
 """The untouched replay may miss the recorded steps by this much; else nothing is predicted from the graph."""
+LEAST = 0.01
+"""Claims of less than this part of a step are not worth a prediction."""
 LINKED = 0.5
 """Part of the device time whose launch must be known for a graph."""
 
@@ -69,13 +70,13 @@ class Savings:
 
 def savings(trace: Trace, claims: Sequence[tuple[Claim, Saving]]) -> Savings:
     """What each claim, changed as its rule's saving says, and all of them together take out of a mean step."""
-    wanted = [i for i, (claim, saving) in enumerate(claims) if saving.transform != "none" and len(claim.starts)]
+    wanted = [i for i, (claim, saving) in enumerate(claims) if saving.transform != "none" and len(claim.starts) and claim.share >= LEAST]
     graphs = _graphs(trace) if wanted else None
-    chosen = [claims[i] for i in wanted]
+    chosen = [_Priced(claims[i][0], claims[i][1].transform, trace) for i in wanted]
     each: list[Saved | None] = [None] * len(claims)
     if graphs is None:
-        bounds = [Saved(exclusive_share(trace, claim), claim.share) for claim, _ in chosen]
-        together: Saved | None = _summed(trace, chosen) if chosen else None
+        bounds = [Saved(one.alone, one.claim.share) for one in chosen]
+        together: Saved | None = _summed(chosen) if chosen else None
         calibration = None
     else:
         bounds, together, calibration = _replayed(trace, graphs, chosen)
@@ -99,35 +100,40 @@ def _graphs(trace: Trace) -> list[Graph] | None:
     return found if len(found) == len(graphs) and found else None
 
 
-def _replayed(trace: Trace, graphs: Sequence[Graph], claims: Sequence[tuple[Claim, Saving]]) -> tuple[list[Saved], Saved, Calibration]:
+class _Priced:
+    """A claim to be priced: the rows that its ops hold, the fractions that stay, and the share that nothing overlaps."""
+
+    def __init__(self, claim: Claim, transform: str, trace: Trace) -> None:
+        self.claim, self.transform = claim, transform
+        self.inside = trace.subtree(claim.op_ids) if len(claim.op_ids) else np.zeros(len(trace), np.bool_)
+        self.keep = claim.keep_low or 0.0, claim.keep_high or 0.0
+        self.alone = exclusive_share(trace, claim, self.inside)
+
+
+def _replayed(trace: Trace, graphs: Sequence[Graph], claims: Sequence[_Priced]) -> tuple[list[Saved], Saved, Calibration]:
     """Bounds of each claim and of all together, and how well the untouched replay meets the recorded steps."""
-    keeps = [(claim.keep_low or 0.0, claim.keep_high or 0.0) for claim, _ in claims]
     runs = []
     for graph in graphs:
-        best = [edit_of(trace, graph, c, s.transform, keep[0]) for (c, s), keep in zip(claims, keeps, strict=True)]
-        worst = [edit_of(trace, graph, c, s.transform, keep[1]) for (c, s), keep in zip(claims, keeps, strict=True)]
-        edits: list[Edit] = [untouched(graph), combined(best), combined(worst), *best, *worst]
+        pairs = [edits_of(trace, graph, one.claim, one.inside, one.transform, one.keep) for one in claims]
+        edits = [untouched(graph), *(combined([pair[i] for pair in pairs]) for i in (0, 1)), *(edit for pair in pairs for edit in pair)]
         runs.append((trace.step_table.settled[graph.steps], replay(trace, graph, edits)))
     before = np.concatenate([run.recorded[use] for use, run in runs])
     host = np.concatenate([run.host_recorded[use] for use, run in runs])
     after = np.concatenate([run.replayed[:, use] for use, run in runs], axis=1)
     host_after = np.concatenate([run.host_replayed[0, use] for use, run in runs])
     means = after.mean(axis=1)
-    gone = 1 - means / means[0] if means[0] > 0 else np.zeros(len(means))
-    n = len(claims)
-    bounds = [
-        _bounds(trace, claim, float(high), float(low), keep)
-        for (claim, _), keep, high, low in zip(claims, keeps, gone[3 : 3 + n], gone[3 + n :], strict=True)
-    ]
-    alone = _summed(trace, claims)
-    high = min(float(gone[1]), alone.high)
-    return bounds, Saved(max(min(float(gone[2]), alone.low, high), 0.0), max(high, 0.0)), _calibration(before, after[0], host, host_after)
+    gone = (1 - means / means[0] if means[0] > 0 else np.zeros(len(means))).tolist()
+    bounds = [_bounds(one, *gone[3 + 2 * i : 5 + 2 * i]) for i, one in enumerate(claims)]
+    most = _summed(claims)
+    high = max(min(gone[1], most.high), 0.0)
+    return bounds, Saved(max(min(gone[2], most.low, high), 0.0), high), _calibration(before, after[0], host, host_after)
 
 
-def _bounds(trace: Trace, claim: Claim, best: float, worst: float, keep: tuple[float, float]) -> Saved:
+def _bounds(one: _Priced, best: float, worst: float) -> Saved:
     """best, worst: part of the step that the replays lost. Never more than Amdahl's share, the low end only what nothing overlaps."""
-    high = min(best / (1 - keep[0]), claim.share) if keep[0] < 1 else claim.share
-    low = min(worst / (1 - keep[1]), exclusive_share(trace, claim), high) if keep[1] < 1 else high
+    share = one.claim.share
+    high = min(best / (1 - one.keep[0]), share) if one.keep[0] < 1 else share
+    low = min(worst / (1 - one.keep[1]), one.alone, high) if one.keep[1] < 1 else high
     return Saved(max(low, 0.0), max(high, 0.0))
 
 
@@ -143,19 +149,21 @@ def _calibration(
     return Calibration(*pairs[0], max(errors, key=abs))
 
 
-def _summed(trace: Trace, claims: Sequence[tuple[Claim, Saving]]) -> Saved:
+def _summed(claims: Sequence[_Priced]) -> Saved:
     """All claims at once without a graph: owned time is disjoint, so that the sum is the union."""
-    high = sum(claim.share * (1 - (claim.keep_low or 0.0)) for claim, _ in claims)
-    low = sum(exclusive_share(trace, claim) * (1 - (claim.keep_high or 0.0)) for claim, _ in claims)
+    high = sum(one.claim.share * (1 - one.keep[0]) for one in claims)
+    low = sum(one.alone * (1 - one.keep[1]) for one in claims)
     return Saved(min(low, high, 1.0), min(high, 1.0))
 
 
-def exclusive_share(trace: Trace, claim: Claim) -> float:
-    """The claim's share without the time in which other work runs as well, 0..share: |U(all)| - |U(all but the claimed)|."""
+def exclusive_share(trace: Trace, claim: Claim, inside: npt.NDArray[np.bool_]) -> float:
+    """The claim's share without the time in which other work runs as well, 0..share: |U(all)| - |U(all but the claimed)|.
+
+    inside: rows that the claimed ops hold.
+    """
     whole = total(claim.spans)
     if whole == 0:
         return claim.share
-    inside = trace.subtree(claim.op_ids) if len(claim.op_ids) else np.zeros(len(trace), np.bool_)
     if trace.has_device:
         others = trace.device_mask & ~inside
     else:

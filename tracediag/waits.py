@@ -177,6 +177,7 @@ def holds(trace: Trace, mine: npt.NDArray[np.bool_], work: DeviceWork) -> Iterat
     if len(work) == 0:
         return
     yield from _recorded_holds(trace, mine, work)
+    key = work.key
     first = np.append(True, work.stream[1:] != work.stream[:-1])
     before = np.where(first, work.launch, np.append(0, work.end[:-1]))
     open_rows = np.flatnonzero((work.start > np.maximum(before + work.gap, work.launch + work.lag)) & (work.lane >= 0))
@@ -185,7 +186,7 @@ def holds(trace: Trace, mine: npt.NDArray[np.bool_], work: DeviceWork) -> Iterat
     after = order[np.maximum(at, 0)]
     near = (at >= 0) & (work.start[open_rows] - work.end[after] <= CLOSE) & (work.stream[after] != work.stream[open_rows])
     for j, k in zip(open_rows[near].tolist(), after[near].tolist(), strict=True):
-        yield Hold(int(work.key[j]), j, k, int(work.start[j] - work.end[k]))
+        yield Hold(int(key[j]), j, k, int(work.start[j] - work.end[k]))
 
 
 def _recorded_holds(trace: Trace, mine: npt.NDArray[np.bool_], work: DeviceWork) -> Iterator[Hold]:

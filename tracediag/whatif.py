@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracediag.findings import Speedup
-from tracediag.savings import Saved, savings
+from tracediag.savings import LEAST, Saved, savings
 from tracediag.stats import unprofiled_steps
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ SERIES = 0.1
 SMALL_REST = 0.15
 """A step of which less than this is left is too short to be known from the slow one: caches, allocators and the profiler's own work
 weigh more in it than what was measured. Then only the lower end is told."""
-LEAST = 0.01
-"""Claims of less than this part of a step are not worth a prediction, and of a rest of less than this nothing is known."""
 MS = 1e6
 
 
