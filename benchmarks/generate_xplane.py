@@ -137,13 +137,14 @@ class _Step:
         return b"".join(out)
 
     def _memory(self, rng: random.Random, at: int) -> bytes:
-        size = 256 * rng.randrange(1, 1 << 16)
+        width = 64 * rng.randrange(1, 40)
+        size = (4 * self.batch * width + 255) & ~255
         stats = (
             _stat("allocator_name", "GPU_0_bfc"), _stat("bytes_reserved", 0), _stat("bytes_allocated", rng.randrange(1 << 34)),
             _stat("bytes_available", rng.randrange(1 << 34)), _stat("fragmentation", 0), _stat("peak_bytes_in_use", 1 << 34),
-            _stat("requested_bytes", size - 4), _stat("allocation_bytes", size), _stat("addr", 139 << 40 | size),
+            _stat("requested_bytes", size - 4), _stat("allocation_bytes", size), _stat("addr", 139 << 40 | rng.randrange(1 << 30)),
             _stat("tf_op", self.names.nodes[rng.randrange(_NODES)]), _stat("data_type", 1), _stat("region_type", "output"),
-            _stat("shape", f"[{self.batch},{size >> 8}]"),
+            _stat("shape", f"[{self.batch},{width}]"),
         )  # fmt: skip
         return _event(3 + rng.randrange(2), at, 0, b"".join(stats))
 

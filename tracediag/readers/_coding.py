@@ -103,6 +103,8 @@ class Codes:
         """The column: only strings that it uses; keys that convert to the same string become one, None becomes NULL."""
         codes = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int32)
         codes = codes if keep is None else codes[keep]
+        if not self.table:
+            return Coded(codes, ())
         used = np.zeros(len(self.table) + 1, np.bool_)  # the last entry serves code -1
         used[codes] = True
         merged = np.full(len(self.table) + 1, -1, np.int32)

@@ -26,6 +26,8 @@ _HIGH = np.uint64(0x8080808080808080)
 _PAIRS, _FOURS, _EIGHTS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF), np.uint64(0xFFFFFFFF)
 _BYTE, _TOP, _ONE, _7, _8, _16, _32 = (np.uint64(n) for n in (255, 56, 1, 7, 8, 16, 32))
 _10, _100, _10000 = (np.uint64(n) for n in (10, 100, 10_000))
+_7_OF_8, _14_OF_16 = np.uint64(0x007F007F007F007F), np.uint64(0x3FFF3FFF3FFF3FFF)
+_14_OF_32, _28_OF_32, _28_OF_64 = np.uint64(0x00003FFF00003FFF), np.uint64(0x0FFFFFFF0FFFFFFF), np.uint64(0x0FFFFFFF)
 _POWERS = 10 ** np.arange(9, dtype=np.int64)
 _FRACTION = np.array([1000, 100, 10, 1])
 _MOST_MICROSECONDS = (1 << 62) // 1000
@@ -86,6 +88,18 @@ class Words:
         if len(full):
             count[full] += _count(self.words[pos[full] - 16].byteswap())
         return np.asarray(pos - count)
+
+    def varints(self, pos: IntArray) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
+        """(value, end, known) of the protobuf varint at each place, shape (n,); known: False for those of more than eight bytes."""
+        x = self.words[pos]
+        last = ~x & _HIGH
+        last &= ~last + _ONE
+        count = ((((last >> _7) - _ONE) & _ONES) * _ONES) >> _TOP
+        x &= (last | (last - _ONE)) & _SEVEN
+        x = (x & _7_OF_8) | ((x >> _ONE) & ~_7_OF_8 & _14_OF_16)
+        x = (x & _14_OF_32) | ((x >> np.uint64(2)) & _28_OF_32 & ~_14_OF_32)
+        x = (x & _28_OF_64) | ((x >> np.uint64(4)) & ~_28_OF_64)
+        return x.astype(np.int64), pos + count.astype(np.int64) + 1, count < _8
 
     def nanoseconds(self, pos: IntArray) -> tuple[IntArray, IntArray]:
         """(ns, end) of decimal microseconds with up to three decimals at each place; end == pos where it is no such number."""

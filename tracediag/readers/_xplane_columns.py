@@ -22,6 +22,7 @@ from tracediag.readers._xplane_text import Int32Array, Texts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tracediag.readers._words import Words
     from tracediag.readers._xplane_space import Plane
 
 __all__ = ["XplaneColumns"]
@@ -38,6 +39,11 @@ _DETAIL = (
     "hlo_category",
     "op_type",
 )
+_WANTED = frozenset((
+    *_DETAIL, "correlation_id", "step_num", "_r", "shape", "tf_op", "annotation", "name", "allocation_bytes", "bytes_allocated",
+    "allocator_name", "data_type", "region_type",
+))  # fmt: skip
+"""Stats of events that something is made of."""
 _TENSORFLOW = ("EagerLocalExecute", "EagerExecute", "ExecutorState", "FunctionRun")
 _SUFFIX = re.compile(r"(?:\.\d+)+$")
 _NUMBERS = ("correlation", "bytes", "flops", "step_num")
@@ -61,8 +67,8 @@ class XplaneColumns:
         self._lanes: set[str] = set()
         self.stat_names: set[str] = set()
 
-    def add(self, plane: Plane, data: bytes) -> None:
-        """Append the events of a plane. data: the file with PAD zero bytes behind it."""
+    def add(self, plane: Plane, text: Words) -> None:
+        """Append the events of a plane. text: the file with PAD zero bytes behind it."""
         self.events += sum(len(line.starts) for line in plane.lines)
         self.stat_names |= set(plane.stat_names.values())
         place = place_of(plane)
@@ -73,14 +79,14 @@ class XplaneColumns:
         used = [u for u in used_lines(plane, place, self._lanes) if u.line.starts]
         if not used:
             return
-        context = PlaneContext(self.codes, self.text, plane, place, used)
+        context = PlaneContext(self.codes, self.text, plane, place, used, _WANTED)
         line = np.repeat(np.arange(len(used)), [len(u.line.starts) for u in used])
         starts = np.concatenate([np.array(u.line.starts, np.int64) for u in used])
         ends = np.concatenate([np.array(u.line.ends, np.int64) for u in used])
         for at in range(0, len(line), CHUNK):
             part = slice(at, at + CHUNK)
             try:
-                self._chunk(context, decode_events(data, starts[part], ends[part]), line[part])
+                self._chunk(context, decode_events(text, starts[part], ends[part], context.wanted), line[part])
             except WireError:
                 self.lost += len(line[part])
 
@@ -121,8 +127,8 @@ class XplaneColumns:
         row["step_num"] = np.full(stats.n, NONE, np.int64)
         shape = stats.codes(keys.get("shape"), self.text, context.names)
         for column in ("in_shapes", "in_dtypes"):
-            row[column] = self._into(column, shape, lambda t: t if t.startswith("(") else None)
-        row["bytes"] = self.text.numbers(text["memcpy_details"], copy_bytes)
+            row[column] = self._into(column, "shape", shape, lambda t: t if t.startswith("(") else None)
+        row["bytes"] = self.text.numbers(text["memcpy_details"], "bytes", copy_bytes)
         if context.place.kind == "host":
             self._host(context, events, row, text)
         else:
@@ -140,8 +146,8 @@ class XplaneColumns:
         row["step_num"][step] = stats.numbers(keys.get("step_num"), NONE)[step]
         hlo = (role >= 0) & (text["hlo_op"] >= 0)
         role[hlo] = ROLE_CODE["op"]
-        row["name"] = np.where(hlo, self._into("name", text["hlo_op"], lambda t: _SUFFIX.sub("", t)), row["name"])
-        row["label"] = np.where(hlo, self._into("label", text["hlo_op"], lambda t: t), row["label"])
+        row["name"] = np.where(hlo, self._into("name", "hlo_op", text["hlo_op"], lambda t: _SUFFIX.sub("", t)), row["name"])
+        row["label"] = np.where(hlo, self._into("label", "hlo_op", text["hlo_op"], lambda t: t), row["label"])
         text["hlo_op"] = np.full(stats.n, -1, np.int32)  # it is the label already
 
     def _device(self, context: PlaneContext, events: Events, row: dict[str, Any], text: dict[str, Int32Array]) -> None:
@@ -149,14 +155,14 @@ class XplaneColumns:
         given = row["label"] != self.codes["label"].table[None]
         for stat in ("tf_op", "annotation", "name", "hlo_op"):  # the first that says something
             codes = stats.codes(keys.get(stat), self.text, context.names)
-            label = self._into("label", codes, _device_label)
+            label = self._into("label", "device", codes, _device_label)
             row["label"] = np.where(given | (label < 0), row["label"], label)
             given |= label >= 0
-            kind = self.text.translate(codes, lambda t: tf_op_parts(t.split("#", 1)[0])[1], self.text)
+            kind = self.text.translate(codes, "type", lambda t: tf_op_parts(t.split("#", 1)[0])[1], self.text)
             text["op_type"] = np.where(text["op_type"] < 0, kind, text["op_type"])
 
-    def _into(self, column: str, codes: Int32Array, change: Callable[[str], str | None]) -> Int32Array:
-        return self.text.translate(codes, change, self.codes[column].table)
+    def _into(self, column: str, question: str, codes: Int32Array, change: Callable[[str], str | None]) -> Int32Array:
+        return self.text.translate(codes, (column, question), change, self.codes[column].table)
 
     def _keep(self, context: PlaneContext, row: dict[str, Any], index: IntArray) -> None:
         """Append the rows at `index`."""

@@ -12,6 +12,8 @@ from tracediag.readers._xplane_planes import Place, Used, named_event
 from tracediag.readers._xplane_space import Meta, Plane
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tracediag.readers._xplane_text import Texts
 
 __all__ = ["ROLE_CODE", "PlaneContext"]
@@ -22,9 +24,13 @@ ROLE_CODE = {role: code for code, role in enumerate(ROLES)}
 class PlaneContext:
     """Tables of one plane. Codes refer to the tables of the columns; role -1 leaves an event out."""
 
-    def __init__(self, codes: dict[str, Codes], text: Texts, plane: Plane, place: Place, used: list[Used]) -> None:
+    def __init__(self, codes: dict[str, Codes], text: Texts, plane: Plane, place: Place, used: list[Used], wanted: Collection[str]) -> None:
+        """wanted: names of the stats of events that are asked for."""
         self.place, self.used, self.names = place, used, plane.stat_names
         self.keys = {name: key for key, name in plane.stat_names.items()}
+        self.wanted = np.ones(1 << 14, np.bool_)  # by id
+        unwanted = [key for key, name in plane.stat_names.items() if 0 <= key < len(self.wanted) and name not in wanted]
+        self.wanted[unwanted] = False
         self.ids = np.array(sorted(plane.events), np.int64)
         metas = [plane.events[key] for key in self.ids.tolist()] + [Meta()]
         named = [named_event(meta, place) for meta in metas]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryRows"]
 
+_PLAIN_SHAPE = re.compile(r"\[(?:[1-9]\d*(?:,[1-9]\d*)*)?\]$")
 _ALLOCATOR = re.compile(r"GPU_(\d+)_bfc$")
 
 
@@ -78,6 +79,8 @@ def _op(text: str) -> str | None:
 
 
 def _shape(text: str) -> str | None:
+    if _PLAIN_SHAPE.match(text):
+        return text
     try:
         return json.dumps(json.loads(text.replace("?", "null")), separators=(",", ":"))
     except ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -97,26 +98,34 @@ def copy_bytes(text: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def _inputs(text: str) -> list[tuple[str, str]]:
-    return [match.groups() if (match := re.fullmatch(r"([a-z]\w*)(\[.*\])", part)) else ("", "") for part in text.strip("()").split(";")]  # type: ignore[misc]
+@lru_cache(1 << 14)
+def _input(part: str) -> tuple[str, str | None]:
+    """(dtype as JSON, shape as JSON) of one input, 'half[2,?]' -> ('"float16"', '[2,null]'); nulls for one without a value."""
+    match = re.fullmatch(r"([a-z]\w*)(\[.*\])", part)
+    if match is None:
+        return "null", "null"
+    try:
+        shape = json.dumps(json.loads(match.group(2).replace("?", "null")), separators=(",", ":"))
+    except ValueError:
+        shape = None
+    return json.dumps(_DTYPES.get(match.group(1), match.group(1))), shape
+
+
+def _inputs(text: str) -> list[tuple[str, str | None]]:
+    return [_input(part) for part in text.strip("()").split(";")]
 
 
 def input_shapes(text: str | None) -> str | None:
     """Stat `shape`, '(int32[4,384];half[])' -> '[[4,384],[]]'; null for an input without a value. Unknown sizes are null."""
     if not text:
         return None
-    shapes = [shape if dtype else "null" for dtype, shape in _inputs(text)]
-    try:
-        return json.dumps(json.loads(f"[{','.join(shapes)}]".replace("?", "null")), separators=(",", ":"))
-    except ValueError:
-        return None
+    shapes = [shape for _, shape in _inputs(text) if shape is not None]
+    return f"[{','.join(shapes)}]" if len(shapes) == text.strip("()").count(";") + 1 else None
 
 
 def input_dtypes(text: str | None) -> str | None:
     """Stat `shape`, '(int32[4,384];half[])' -> '["int32","float16"]'."""
-    if not text:
-        return None
-    return json.dumps([_DTYPES.get(dtype, dtype) or None for dtype, _ in _inputs(text)], separators=(",", ":"))
+    return f"[{','.join([dtype for dtype, _ in _inputs(text)])}]" if text else None
 
 
 def tf_dtype(number: str) -> str | None:

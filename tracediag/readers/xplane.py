@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tracediag.columns import Health, Raw
 from tracediag.errors import BrokenTraceError
 from tracediag.readers._wire import PAD, WireError, fields, varint
+from tracediag.readers._words import Words
 from tracediag.readers._xplane_columns import XplaneColumns
 from tracediag.readers._xplane_space import Plane, planes
 
@@ -47,14 +48,14 @@ def read(source: Source) -> Raw:
     """Columns of one xplane.pb. Raises BrokenTraceError when nothing whole is left of it, InputError on read errors."""
     data = b"".join([*source.blocks(), bytes(PAD)])
     size = len(data) - PAD
-    columns = XplaneColumns()
+    columns, text = XplaneColumns(), Words(data)
     environment: dict[str, Any] = {}
     whole = not source.truncated
     try:
         for plane in planes(data, size):
             whole &= plane.whole
             _environment(plane, environment)
-            columns.add(plane, data)
+            columns.add(plane, text)
     except WireError:
         whole = False
     if not whole and not columns.rows:
