@@ -73,9 +73,9 @@ class Subnormals:
             optimizer = row["ref"]()
             for group in () if optimizer is None else optimizer.param_groups:
                 parameters += group["params"]
-        if not parameters:
-            modules = [module for module in (reference() for reference in roots) if module is not None]
-            parameters = [parameter for module in modules[:4] for parameter in module.parameters()]
+        for module in [module for module in (reference() for reference in roots[:4]) if module is not None]:
+            parameters += module.parameters()  # those that no optimizer has, too
+        parameters = list({id(parameter): parameter for parameter in parameters}.values())
         return parameters[:: max(1, len(parameters) // (TENSORS // 2))]
 
     def part(self, tensor: Any) -> float | None:
