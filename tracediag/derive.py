@@ -108,15 +108,15 @@ def _gaps(
     kinds: npt.NDArray[np.int32],
 ) -> Gaps:  # fmt: skip
     """Gaps of the devices; of the host of each rank where no device took part."""
-    objects = np.asarray((*KIND_NAMES, None), dtype=object)[kinds]
+    coded = Coded(kinds, KIND_NAMES)
     windows: dict[int, Spans] = {}
     places = [rank for rank, _ in names] or distinct(steps.rank).tolist()
     for key, rank in enumerate(places):
         mine = steps.rank == rank
         windows[key] = merge(steps.start[mine], steps.end[mine])
     if names:
-        return find_gaps(events, keys, parent, launch, objects, windows)
-    return find_host_gaps(events, parent, objects, windows, places)
+        return find_gaps(events, keys, parent, launch, coded, windows)
+    return find_host_gaps(events, parent, coded, windows, places)
 
 
 def _columns(

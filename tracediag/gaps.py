@@ -14,7 +14,7 @@ from tracediag.nesting import lineage_order
 
 if TYPE_CHECKING:
     from tracediag.assemble import Events
-    from tracediag.columns import IntArray
+    from tracediag.columns import Coded, IntArray
 
 __all__ = ["OWNERS", "Gaps", "HostRows", "busy_spans", "find_gaps"]
 
@@ -41,10 +41,8 @@ def busy_spans(events: Events, rows: IntArray) -> Spans:
     return merge(events.start[rows], events.end[rows])
 
 
-def find_gaps(
-    events: Events, device_key: IntArray, parent: IntArray, launch: IntArray, kinds: npt.NDArray[np.object_], windows: dict[int, Spans]
-) -> Gaps:
-    """Gaps of every device. device_key: device of each row of device work, -1 elsewhere; kinds: kind of each row as objects;
+def find_gaps(events: Events, device_key: IntArray, parent: IntArray, launch: IntArray, kinds: Coded, windows: dict[int, Spans]) -> Gaps:
+    """Gaps of every device. device_key: device of each row of device work, -1 elsewhere; kinds: kind of each row;
     windows: the time that counts, for each device key."""
     finder = _Owners(events, parent, launch, kinds)
     parts = [_device_gaps(finder, key, np.flatnonzero(device_key == key), spans) for key, spans in windows.items()]
@@ -92,7 +90,7 @@ class HostRows:
 class _Owners(HostRows):
     """Host activity by owner, prepared once, asked for each device."""
 
-    def __init__(self, events: Events, parent: IntArray, launch: IntArray, kinds: npt.NDArray[np.object_]) -> None:
+    def __init__(self, events: Events, parent: IntArray, launch: IntArray, kinds: Coded) -> None:
         super().__init__(events, parent)
         self.launch, self.kinds = launch, kinds
 
@@ -100,13 +98,13 @@ class _Owners(HostRows):
         """Merged time on the launching lanes of each owner input..op, disjoint, in order of precedence."""
         on_lane = self.host & np.isin(self.events.lane.codes, lanes)
         kind = self.kinds
-        runtime = on_lane & self.events.role_is("runtime")
+        on_call = on_lane & self.events.role_is("runtime")
         masks = (
-            on_lane & (kind == "input_wait"),
-            on_lane & (kind == "compile"),
-            on_lane & (kind == "alloc") & self.events.role_is("runtime"),
-            on_lane & (kind == "sync") & self.events.role_is("runtime"),
-            runtime,
+            on_lane & kind.isin(["input_wait"]),
+            on_lane & kind.isin(["compile"]),
+            on_call & kind.isin(["alloc"]),
+            on_call & kind.isin(["sync"]),
+            on_call,
             on_lane & self.events.role_is("op", "function"),
         )
         return exclusive([merge(self.events.start[m], self.events.end[m]) for m in masks])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from tracediag.gaps import OWNERS, Gaps, HostRows
 from tracediag.intervals import merge, subtract
@@ -15,15 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracediag.assemble import Events
-    from tracediag.columns import IntArray
+    from tracediag.columns import Coded, IntArray
     from tracediag.intervals import Spans
 
 __all__ = ["find_host_gaps"]
 
 
-def find_host_gaps(
-    events: Events, parent: IntArray, kinds: npt.NDArray[np.object_], windows: dict[int, Spans], ranks: Sequence[int]
-) -> Gaps:
+def find_host_gaps(events: Events, parent: IntArray, kinds: Coded, windows: dict[int, Spans], ranks: Sequence[int]) -> Gaps:
     """Gaps of the host within the steps of each rank. ranks: rank of each key; windows: merged time of its steps, by key.
 
     Busy is every operator and every wait for input; what is left is Python, framework code, or a wait for something outside. The
@@ -31,7 +28,7 @@ def find_host_gaps(
     """
     finder = HostRows(events, parent)
     pipeline = events.lane.where([INPUT_THREADS in lane for lane in events.lane.values])  # works beside the step, not for it
-    busy_rows = np.flatnonzero((events.role_is("op") & ~pipeline) | (kinds == "input_wait") | (kinds == "compile"))
+    busy_rows = np.flatnonzero((events.role_is("op") & ~pipeline) | kinds.isin(["input_wait", "compile"]))
     parts = []
     for key, window in windows.items():
         rank = _rank_rows(events, ranks[key], busy_rows)

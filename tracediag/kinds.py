@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from tracediag.kindnames import COPIES, KERNELS, RUNTIME, TENSORFLOW, TORCH
 
@@ -136,14 +136,23 @@ def scope_phase(name: str, label: str | None, kind: str | None, role: str) -> st
         return "input"
     if kind == "collective":
         return "comm"
-    if label is not None:
-        if _OPTIMIZER_SCOPE.search(label) and not _BACKWARD_SCOPE.search(label):
-            return "optimizer"
-        if _BACKWARD_SCOPE.search(label):
-            return "backward"
-    if role in _HOST_ROLES:
-        if _OPTIMIZER_ANNOTATION.search(name) or _APPLY.search(name):
-            return "optimizer"
-        if _BACKWARD_ANNOTATION.search(name):
-            return "backward"
-    return None
+    found = _label_phase(label) if label is not None else None
+    if found is None and role in _HOST_ROLES:
+        found = _range_phase(name)
+    return found
+
+
+@lru_cache(1 << 16)
+def _label_phase(label: str) -> str | None:
+    """Phase that the scope in a label proves."""
+    if _BACKWARD_SCOPE.search(label):
+        return "backward"
+    return "optimizer" if _OPTIMIZER_SCOPE.search(label) else None
+
+
+@lru_cache(1 << 16)
+def _range_phase(name: str) -> str | None:
+    """Phase that the name of a host event proves."""
+    if _OPTIMIZER_ANNOTATION.search(name) or _APPLY.search(name):
+        return "optimizer"
+    return "backward" if _BACKWARD_ANNOTATION.search(name) else None
