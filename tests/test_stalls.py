@@ -79,3 +79,13 @@ def test_waiting_for_data_behind_the_call_belongs_to_the_loader() -> None:
 def test_a_call_that_nothing_follows_brings_nothing_about() -> None:
     trace = step_with([synchronise("cudaDeviceSynchronize", start=620_000, end=900_000)])
     assert len(trace.sql("SELECT * FROM stalls")) == 0
+
+
+def test_the_lead_lost_to_one_call_is_missing_after_the_next_as_well() -> None:
+    first, second = synchronise("cudaDeviceSynchronize"), synchronise("cudaDeviceSynchronize", start=245_000, end=250_000)
+    tiny = [
+        {"name": "cudaLaunchKernel", "role": "runtime", "start_ns": 220_000, "dur_ns": 5_000},
+        {"name": "tiny_kernel", "place": "device", "launch": 4, "start_ns": 230_000, "dur_ns": 2_000},
+    ]
+    trace = step_with([*tiny, first, second])
+    assert int(trace.sql("SELECT sum(idle_ns) AS ns FROM stalls")["ns"][0]) == (230_000 - 215_000) + (410_000 - 250_000)
