@@ -55,7 +55,7 @@ class _Gzip(io.RawIOBase):
             if not packed:
                 raise EOFError
             try:
-                data = self._unpacker.decompress(packed, max(size, 0))
+                data: bytes = self._unpacker.decompress(packed, max(size, 0))
             except _BROKEN as error:
                 raise zlib.error(str(error)) from error
             self._pending = self._unpacker.unconsumed_tail
