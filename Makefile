@@ -3,6 +3,7 @@
 # make check   everything that CI runs: lint, types, layers, tests, documentation
 # make docs    write the generated pages anew
 # make light   the same reports in an environment without torch and TensorFlow
+# make fuzz    20,000 spoilt files for every reader: no traceback, no hang, no file written
 # make bench   what the tool itself costs, with numbers
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ TORCH := torch==2.13.0
 TENSORFLOW := tensorflow-cpu==2.21.0 tensorboard tensorboard-plugin-profile xprof
 SCRIPT ?= examples/slow_embedding.py
 
-.PHONY: demo test check lint types layers docs docs-check light bench clean
+.PHONY: demo test check lint types layers docs docs-check light fuzz bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/tracediag profile --python $(BIN)/python $(SCRIPT)
@@ -42,6 +43,9 @@ docs-check: $(VENV)/.dev
 
 light: $(VENV)/.dev
 	TRACEDIAG_LIGHT=1 $(BIN)/python -m pytest tests/test_without_frameworks.py
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python tools/fuzz.py
 
 bench: $(VENV)/.dev
 	for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

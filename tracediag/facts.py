@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tracediag.schema import TABLES
+from tracediag.schema import TABLES, Table, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tracediag.columns import Raw
 
@@ -23,17 +23,39 @@ def fact_rows(raws: Sequence[Raw], run: dict[str, Any] | None) -> dict[str, list
         key = definition.names[0]
         rows = run.get(definition.name)
         if definition.facts and isinstance(rows, list):
-            facts[definition.name] = [{**row, key: i} for i, row in enumerate(rows)]
+            facts[definition.name] = [_fitting({**row, key: i}, definition) for i, row in enumerate(rows)]
     series = _series(run.get("step_series"), run.get("batches") or [])
     if series is not None:
         facts["step_series"] = series
     devices = run.get("devices") or [row for raw in raws for row in raw.facts.get("devices", ())]
     if devices:
-        facts["devices"] = list({str(row.get("device")): row for row in devices}.values())
+        facts["devices"] = list({str(row.get("device")): _fitting(row, table("devices")) for row in devices}.values())
     flags = _flags(run)
     if flags:
         facts["flags"] = flags
     return facts
+
+
+def _fitting(row: dict[str, Any], definition: Table) -> dict[str, Any]:
+    """The row with None for values that their column cannot hold: files may say anything."""
+    types = {column.name: column.type for column in definition.columns}
+    return {name: value if name not in types or _FITS[types[name]](value) else None for name, value in row.items()}
+
+
+def _whole(value: Any, limit: int) -> bool:
+    """Whether a number is whole, also one written as 3.0, and small enough."""
+    number = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return number and -limit <= value < limit
+
+
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "BIGINT": lambda value: _whole(value, 1 << 63),
+    "INTEGER": lambda value: _whole(value, 1 << 31),
+    "DOUBLE": lambda value: isinstance(value, int | float) and abs(value) < 1e300,
+    "BOOLEAN": lambda value: value in (0, 1),
+    "VARCHAR": lambda value: isinstance(value, str),
+}
+"""DuckDB type -> whether a value of a JSON file can stand in such a column."""
 
 
 def _series(columns: dict[str, list[Any] | None] | None, batches: list[str]) -> list[dict[str, Any]] | None:
@@ -45,7 +67,8 @@ def _series(columns: dict[str, list[Any] | None] | None, batches: list[str]) -> 
         row = {name: values[i] for name, values in columns.items() if values is not None and i < len(values)}
         batch = row.get("batch")
         row["batch"] = batches[batch] if isinstance(batch, int) and 0 <= batch < len(batches) else None
-        rows.append({**row, "step": i, "wall_ns": wall, "profiled": bool(row.get("profiled"))})
+        whole = {**row, "step": i, "wall_ns": wall, "profiled": bool(row.get("profiled"))}
+        rows.append(_fitting(whole, table("step_series")))
     return rows
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["launches", "owners", "subtree_sums"]
 
+DEEPEST = 1000
+"""Levels that operators of a real program do not reach."""
+
 
 def _keys(events: Events, ids: Ints, rows: IntArray) -> IntArray:
     """(file, id) packed to one int64; ids of real traces fit in 48 bits, longer ones keep their low bits."""
@@ -72,15 +75,26 @@ def owners(events: Events, parent: IntArray, launch: IntArray) -> IntArray:
 
 def subtree_sums(parent: IntArray, value: npt.NDArray[np.int64]) -> IntArray:
     """Sum of `value` over each row and all rows below it; shape (n,). Works level by level from the leaves."""
-    total = value.astype(np.int64).copy()
     level = _depths(parent)
     order = np.argsort(level, kind="stable")
+    if int(level.max(initial=0)) > DEEPEST:
+        return _sums_row_by_row(parent, value, order)
+    total = value.astype(np.int64).copy()
     cuts = np.searchsorted(level[order], np.arange(1, int(level.max(initial=0)) + 2))
     for depth in range(len(cuts) - 1, 0, -1):
         rows = order[cuts[depth - 1] : cuts[depth]]
         if len(rows):
             np.add.at(total, parent[rows], total[rows])
     return total
+
+
+def _sums_row_by_row(parent: IntArray, value: npt.NDArray[np.int64], order: IntArray) -> IntArray:
+    """The same for rows nested so deep that a level holds a row or two. order: outer rows before inner ones."""
+    total, above = value.tolist(), parent.tolist()
+    for row in order[::-1].tolist():
+        if above[row] >= 0:
+            total[above[row]] += total[row]
+    return np.asarray(total, np.int64)
 
 
 def _depths(parent: IntArray) -> IntArray:

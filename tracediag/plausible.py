@@ -38,6 +38,8 @@ UNUSUAL = 10
 """Times the usual length of events of its name."""
 LONG_SHARE = 0.01
 """Part of the span of the starts from which on a host event is worth a look."""
+LONGEST_NS = 1 << 52
+"""Fifty days: no recording lasts as long."""
 SLACK_NS = 1000
 """Clocks and rounding."""
 SAME_END_NS = 100_000
@@ -49,8 +51,9 @@ Mask = npt.NDArray[np.bool_]
 
 def plausible(raw: Raw) -> Raw:
     """`raw` without far events and with believable lengths; how many were touched is said in its health."""
+    raw, beyond = _within(raw)
     if len(raw) < LEAST_EVENTS:
-        return raw
+        return replace(raw, health=(*raw.health, _note(beyond, 0, 0))) if beyond else raw
     far = _far(raw)
     if far.any():
         raw = _take(raw, ~far)
@@ -60,9 +63,22 @@ def plausible(raw: Raw) -> Raw:
     covering = _covering(raw, work, lengths)
     covering |= _crossing(raw, work, lengths)
     lengths = np.where(covering, np.minimum(_usual(raw, covering | wrong), lengths), lengths)
-    if not (far.any() or wrong.any() or covering.any()):
+    if not (beyond or far.any() or wrong.any() or covering.any()):
         return raw
-    return replace(raw, dur_ns=lengths, health=(*raw.health, _note(int(far.sum()), int(wrong.sum()), int(covering.sum()))))
+    return replace(raw, dur_ns=lengths, health=(*raw.health, _note(beyond + int(far.sum()), int(wrong.sum()), int(covering.sum()))))
+
+
+def _within(raw: Raw) -> tuple[Raw, int]:
+    """(the events that can belong to one recording, number of the others, however many they are).
+
+    Sums of what is left fit into int64.
+    """
+    if len(raw) == 0:
+        return raw, 0
+    middle = int(np.partition(raw.start_ns, len(raw) // 2)[len(raw) // 2])
+    inside = (np.abs(raw.start_ns - middle) <= LONGEST_NS) & (raw.dur_ns <= LONGEST_NS)
+    lost = int((~inside).sum())
+    return (_take(raw, inside), lost) if lost else (raw, 0)
 
 
 def _handful(n: int) -> int:

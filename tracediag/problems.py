@@ -48,6 +48,8 @@ def _of_the_file() -> tuple[Problem, ...]:
           "A handful of events are longer than the trace, cover later work of their own stream, or lie far outside the recording.",
           "Far events are left out; lengths are replaced by the usual length of events of that name, or by none.",
           "nothing for a handful; with many, update the driver and the profiler library and record again"),
+        p("odd-run-facts", "warning", "run.json holds values of a kind that tracediag never writes.",
+          "They are left out; rules that need them are skipped.", "give the run directory as it was recorded"),
         p("no-categories", "info", "Most events have no category and no name that tells what they are.",
           "They count as host time, device work among them too.", "give the file as the profiler exported it"),
         p("event-cap", "warning", "The file holds exactly as many events as its writer keeps at most.",

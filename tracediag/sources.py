@@ -5,6 +5,8 @@ Nothing is written to disk. Decompression is bounded (`MAX_BYTES`, `MAX_RATIO`),
 
 from __future__ import annotations
 
+import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -24,13 +26,15 @@ __all__ = ["HEAD", "MAX_BYTES", "MAX_RATIO", "Source", "open_sources"]
 
 MAX_BYTES = 4 << 30
 """Most bytes that one compressed input may unpack to."""
-MAX_RATIO = 400
+MAX_RATIO = 150
 """Largest ratio of unpacked to packed bytes (looked at past 64 MiB only: small files may repeat themselves)."""
 HEAD = 1 << 16
 """Bytes that a format is recognised by."""
 BLOCK = 1 << 20
 RUN_FILE = "run.json"
 
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError, OverflowError, struct.error, zlib.error)
+"""What reading a broken archive raises; numbers in its headers that are none end in ValueError."""
 _ZIP = b"PK\x03\x04"
 _ARCHIVES = (".zip", ".tar", ".tgz", ".tar.zst")
 _TRACE_SUFFIXES = (".json", ".json.gz", ".json.zst", ".pb", ".pb.gz", ".pb.zst", ".pbtxt", ".trace", ".gz")
@@ -87,7 +91,7 @@ class Source:
                     if left is not None:
                         left -= len(block)
                     yield block
-        except (EOFError, zlib.error, zipfile.BadZipFile):
+        except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError):
             self.truncated = True
         except (RuntimeError, NotImplementedError) as error:  # zipfile: a password or an unknown method
             raise InputError(f"{self.name}: cannot be unpacked ({error})") from error
@@ -181,28 +185,41 @@ def _members(source: Source, found: list[Source], depth: int) -> list[Source]:
     return [inner for member in found for inner in _container(member, depth + 1)]
 
 
+class _Zip:
+    """An open zip archive, closed when the last of its members is let go: its directory is read once, not once a member."""
+
+    def __init__(self, source: Source) -> None:
+        self.stream = source.sought()
+        try:
+            self.archive = zipfile.ZipFile(self.stream)
+        except BaseException:  # only to close what was opened; the error goes on
+            self.stream.close()
+            raise
+
+    def close(self) -> None:
+        self.archive.close()
+        self.stream.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "archive"):
+            self.close()
+
+    def member(self, name: str) -> Any:
+        """The stream of one member."""
+        return Held(self.archive.open(name), keep=self)
+
+
 def _zip_members(source: Source, depth: int) -> list[Source]:
-    """Members of a zip. The archive is opened anew for each, so that no handle outlives its reading."""
     try:
-        with source.sought() as stream, zipfile.ZipFile(stream) as archive:
-            infos = {info.filename: info for info in archive.infolist() if not info.is_dir()}
-    except (zipfile.BadZipFile, OSError, EOFError, zlib.error, ValueError) as error:
+        opened = _Zip(source)
+        infos = {info.filename: info for info in opened.archive.infolist() if not info.is_dir()}
+    except _BROKEN as error:
         raise InputError(f"{source.name}: broken zip archive ({error}); make it again") from error
     names = sorted(_wanted(sorted(infos)))
     if sum(infos[name].file_size for name in names) > MAX_BYTES:
         raise InputError(f"{source.name}: unpacks to more than {MAX_BYTES >> 30} GiB; give fewer ranks at a time")
-    found = [Source(name, infos[name].compress_size, lambda n=name: _zip_member(source, n), True) for name in names]  # type: ignore[misc]
+    found = [Source(name, infos[name].compress_size, lambda n=name: opened.member(n), True) for name in names]  # type: ignore[misc]
     return _members(source, found, depth)
-
-
-def _zip_member(source: Source, name: str) -> Any:
-    stream = source.sought()
-    try:
-        archive = zipfile.ZipFile(stream)
-        return Held(archive.open(name), archive, stream)
-    except BaseException:  # only to close what was opened; the error goes on
-        stream.close()
-        raise
 
 
 class _Tar:
@@ -228,7 +245,7 @@ class _Tar:
         """The stream of one member."""
         stream = self.archive.extractfile(info)
         assert stream is not None  # only files are listed
-        return Held(stream)
+        return Held(stream, keep=self)
 
 
 def _tar_members(source: Source, depth: int) -> list[Source]:
@@ -236,7 +253,7 @@ def _tar_members(source: Source, depth: int) -> list[Source]:
     try:
         tar = _Tar(source)
         members = _tar_table(tar.archive, source.name)
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+    except _BROKEN as error:
         raise InputError(f"{source.name}: broken tar archive ({error}); make it again") from error
     found = [Source(name, members[name].size, lambda m=members[name]: tar.member(m), True) for name in _wanted(list(members))]  # type: ignore[misc]
     for member in found:
@@ -253,7 +270,7 @@ def _tar_table(archive: tarfile.TarFile, name: str) -> dict[str, tarfile.TarInfo
                 raise InputError(f"{name}: unpacks to more than {MAX_BYTES >> 30} GiB; give fewer ranks at a time")
             if member.isfile():
                 members[member.name.removeprefix("./")] = member
-    except (tarfile.TarError, EOFError, zlib.error):
+    except (tarfile.TarError, EOFError, zlib.error, ValueError):
         if not members:
             raise
     return members

@@ -65,7 +65,7 @@ def device_rows(keys: dict[str, Any], accelerator: str = "cuda") -> list[dict[st
 def _device(keys: dict[str, Any], item: dict[str, Any], accelerator: str) -> dict[str, Any]:
     vendor = _VENDORS.get(accelerator) or _vendor(keys, item)
     major, minor = item.get("computeMajor"), item.get("computeMinor")
-    known = vendor == "nvidia" and isinstance(major, int) and isinstance(minor, int)
+    known = vendor == "nvidia" and all(type(part) is int and 0 <= part < 100 for part in (major, minor))
     return {
         "device": f"{accelerator}:{item.get('id', 0)}",
         "name": item.get("name"),
