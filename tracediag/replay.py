@@ -183,7 +183,7 @@ def _steps(trace: Trace, graph: Graph, when: Floats, ended: Floats, marks: IntAr
 def _lengths(start: Floats, end: Floats, joined: npt.NDArray[np.bool_]) -> Floats:
     done = np.maximum.accumulate(end, axis=1)
     before = np.concatenate([start[:, :1], done[:, :-1]], axis=1)
-    return np.maximum(done - np.where(joined, before, np.maximum(start, before)), 0)
+    return np.asarray(np.maximum(done - np.where(joined, before, np.maximum(start, before)), 0))
 
 
 def _device_done(trace: Trace, graph: Graph, done: Floats) -> Floats:

@@ -8,6 +8,7 @@ added. The interval takes the rest for wrong by up to REST of itself, but never 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -113,26 +114,30 @@ def without_profiler(trace: Trace, op_ids: IntArray, share: float) -> float:
 def _together(trace: Trace, known: Sequence[tuple[Claim, Rule, Speedup]], saved: Saved | None, totals: Totals) -> dict[str, Any]:
     """All fixes at once: what the trace shows on one graph, times what the step series shows (owned time is disjoint)."""
     recorded = [(claim, rule) for claim, rule, _ in known if not claim.by_series]
+    series = [(claim, rule) for claim, rule, _ in known if claim.by_series]
     parts = []
     if recorded and saved is not None:
         ids = np.unique(np.concatenate([claim.op_ids for claim, _ in recorded]))
-        low, high = (without_profiler(trace, ids, share) for share in (saved.low, saved.high))
-        open_end = any(rule.saving.transform == "at_least" for _, rule in recorded)
-        parts.append(_interval(min(low, high, 1.0), min(high, 1.0), (0.0, 0.0), False, open_end))
-    series = [(claim, rule) for claim, rule, _ in known if claim.by_series]
+        bounds = (without_profiler(trace, ids, share) for share in (saved.low, saved.high))
+        parts.append(_joint(*bounds, by_series=False, rules=[rule for _, rule in recorded]))
     if series:
-        stays = [(c.series_ns * (1 - (c.keep_high or 0.0)), c.series_ns * (1 - (c.keep_low or 0.0))) for c, _ in series]
-        low, high = (min(sum(pair[i] for pair in stays) / totals.series_ns, 1.0) for i in (0, 1))
-        parts.append(_interval(low, high, (0.0, 0.0), True, any(rule.saving.transform == "at_least" for _, rule in series)))
+        stays = [(claim.keep_low or 0.0, claim.keep_high or 0.0) for claim, _ in series]
+        gone = [claim.series_ns / totals.series_ns for claim, _ in series]
+        bounds = (sum(part * (1 - keep[i]) for part, keep in zip(gone, stays, strict=True)) for i in (1, 0))
+        parts.append(_joint(*bounds, by_series=True, rules=[rule for _, rule in series]))
     alone = [one for _, _, one in known]
-    low = max(float(np.prod([part.low for part in parts])), *(one.low for one in alone))
-    highs = [part.high for part in parts] + [one.high for one in alone]
-    high_end = None if None in highs else max(float(np.prod([part.high for part in parts])), *(one.high or 0.0 for one in alone))
-    return {
-        "rules": sorted({rule.id for _, rule, _ in known}),
-        "low": round(low, 2),
-        "high": None if high_end is None else round(high_end, 2),
-    }
+    low = max(math.prod(part.low for part in parts), *(one.low for one in alone))
+    ends = [part.high for part in parts if part.high is not None]
+    singles = [one.high for one in alone if one.high is not None]
+    closed = len(ends) == len(parts) and len(singles) == len(alone)
+    high = round(max(math.prod(ends), *singles), 2) if closed else None
+    return {"rules": sorted({rule.id for _, rule, _ in known}), "low": round(low, 2), "high": high}
+
+
+def _joint(low: float, high: float, *, by_series: bool, rules: Sequence[Rule]) -> Speedup:
+    """The interval of claims whose common share is given without what stays."""
+    only_low = any(rule.saving.transform == "at_least" for rule in rules)
+    return _interval(min(low, high, 1.0), min(high, 1.0), (0.0, 0.0), by_series, only_low)
 
 
 def _facts(calibration: Calibration | None, withheld: bool, together: dict[str, Any] | None) -> dict[str, Any]:
