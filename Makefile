@@ -2,6 +2,7 @@
 # make test    the tests                           (installs both frameworks and the development tools as well)
 # make check   everything that CI runs: lint, types, layers, tests, documentation
 # make docs    write the generated pages anew
+# make truth   verdicts on every fixture, precision, recall, predictions: docs/truth.md
 # make light   the same reports in an environment without torch and TensorFlow
 # make fuzz    20,000 spoilt files for every reader: no traceback, no hang, no file written
 # make bench   what the tool itself costs, with numbers
@@ -14,7 +15,7 @@ TORCH := torch==2.13.0
 TENSORFLOW := tensorflow-cpu==2.21.0 tensorboard tensorboard-plugin-profile xprof
 SCRIPT ?= examples/slow_embedding.py
 
-.PHONY: demo test check lint types layers docs docs-check light fuzz bench clean
+.PHONY: demo test check lint types layers docs docs-check truth light fuzz bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/tracediag profile --python $(BIN)/python $(SCRIPT)
@@ -40,6 +41,9 @@ docs: $(VENV)/.dev
 
 docs-check: $(VENV)/.dev
 	$(BIN)/python tools/docs.py --check
+
+truth: $(VENV)/.dev
+	$(BIN)/python tools/truth.py
 
 light: $(VENV)/.dev
 	TRACEDIAG_LIGHT=1 $(BIN)/python -m pytest tests/test_without_frameworks.py
