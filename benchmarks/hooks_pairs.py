@@ -1,14 +1,17 @@
 """Slow-down of a training loop by the hooks outside the window: interleaved pairs of runs, with a 95 % interval.
 
-usage: python benchmarks/hooks_pairs.py [--pairs N] [--best-of N] [--python PATH] [--json FILE]
+usage: python benchmarks/hooks_pairs.py [--step small|tiny] [--pairs N] [--python PATH] [--json FILE]
 
-Each pair runs one script without tracediag and under its hooks with a warm-up that never ends (so no window opens), in an order that
-alternates, each side a few times, of which the fastest counts (where a process happens to lie in memory moves its speed by several
-percent). The script times its own steps after a warm-up, on one thread, in blocks of 16 (so that what the hooks do only now and
-then is in every block), and reports the mean of the fastest tenth of the blocks: what other work on the machine disturbs least. The step
-is many small operations, some 2 ms long: what the hooks add weighs most there, and matrix kernels, whose speed depends on where their
-memory happens to lie, stay out of it. The interval is Wilcoxon's for the median of the ratios (Walsh averages), which a few disturbed
-pairs do not widen.
+Each pair runs one script twice at the same time, without tracediag and under its hooks with a warm-up that never ends (so that no
+window opens). The two take turns: one block of steps here, one there, while the other waits, so that whatever else the machine does,
+now or for minutes, falls on both. A block is 16 steps, so that what the hooks do only now and then is in every block. The slow-down of a
+pair is the median over the blocks of the hooked one's time by the mean of its two neighbours'. Where a process happens to lie in memory
+moves its speed by a few percent, hence many pairs; which one goes first alternates. Both run on one thread and one processor.
+
+small: a perceptron of three layers with Adam, some 8 ms a step: about the smallest that people train. tiny: 80 layers of 16 units, 2 to
+4 ms of nothing but calls, where what the hooks add weighs most.
+
+The interval is Wilcoxon's for the median of the pairs (Walsh averages), which a few disturbed pairs do not widen.
 """
 
 import argparse
@@ -26,39 +29,67 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tracediag.capture.launcher import LaunchRequest, launch
 
 SCRIPT = """
-import statistics, sys, time
+import json, os, sys, time
 import torch
 from torch import nn
+result, mine, other, size = sys.argv[1:]
 torch.manual_seed(0)
 torch.set_num_threads(1)
-model = nn.Sequential(*[layer for _ in range(40) for layer in (nn.Linear(16, 16), nn.Tanh())], nn.Linear(16, 10))
-opt = torch.optim.SGD(model.parameters(), lr=0.01)
-x, y = torch.randn(8, 16), torch.randint(10, (8,))
+if size == "tiny":
+    model = nn.Sequential(*[layer for _ in range(40) for layer in (nn.Linear(16, 16), nn.Tanh())], nn.Linear(16, 10))
+    opt = torch.optim.SGD(model.parameters(), lr=0.01)
+    x, y, steps = torch.randn(8, 16), torch.randint(10, (8,)), 16
+else:
+    model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    opt = torch.optim.Adam(model.parameters(), lr=1e-3)
+    x, y, steps = torch.randn(64, 256), torch.randint(10, (64,)), 8
 def step():
     opt.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
     opt.step()
+turn, pass_on = os.open(mine, os.O_RDWR), os.open(other, os.O_RDWR)
 for _ in range(30): step()
-cpu, wall = [], []
-for _ in range(40):
+blocks = []
+for _ in range(80):
+    os.read(turn, 1)
     c, w = time.process_time(), time.perf_counter()
-    for _ in range(16): step()
-    cpu.append(time.process_time() - c)
-    wall.append(time.perf_counter() - w)
-with open(sys.argv[1], "w") as stream:
-    print(*(statistics.mean(sorted(blocks)[:4]) / 16 for blocks in (cpu, wall)), file=stream)
+    for _ in range(steps): step()
+    blocks.append((time.process_time() - c, time.perf_counter() - w))
+    os.write(pass_on, b"x")
+with open(result, "w") as stream:
+    json.dump([steps, blocks], stream)
 """
+SETTLING = 8
+"""Blocks at the start that do not count."""
 
 
-def run(folder, python, hooked, number):
-    """(CPU seconds, wall seconds) of a step of one run."""
-    result = folder / f"time{number}{hooked}"
-    if hooked:
-        request = LaunchRequest(("loop.py", str(result)), folder / f"run{number}", python=python, warmup=10**9, stacks=False)
-        assert launch(request).exit_code == 0
-    else:
-        subprocess.run([python, "loop.py", str(result)], check=True)
-    return tuple(float(word) for word in result.read_text().split())
+def pair(folder, python, number, size):
+    """(CPU ratio, wall ratio, seconds of a plain step) of one pair of runs that take turns."""
+    names = [folder / f"{what}{number}" for what in ("plain", "hooked", "turn-plain", "turn-hooked")]
+    plain, hooked, turn_plain, turn_hooked = map(str, names)
+    for fifo in (turn_plain, turn_hooked):
+        os.mkfifo(fifo)
+    first = os.open((turn_plain, turn_hooked)[number % 2], os.O_RDWR)
+    os.write(first, b"x")
+    other = subprocess.Popen([python, "loop.py", plain, turn_plain, turn_hooked, size])
+    request = LaunchRequest(
+        ("loop.py", hooked, turn_hooked, turn_plain, size), folder / f"run{number}", python=python, warmup=10**9, stacks=False
+    )
+    ended = launch(request).exit_code, other.wait()
+    os.close(first)
+    assert ended == (0, 0)
+    (steps, without), (_, under) = (json.loads(Path(name).read_text()) for name in (plain, hooked))
+    ratios = (slow_down(without, under, kind, number % 2) for kind in (0, 1))
+    return *ratios, statistics.median(wall for _, wall in without) / steps
+
+
+def slow_down(plain, hooked, kind, hooked_first):
+    """Median over the hooked blocks of their time by the mean of the two plain blocks around them."""
+    ratios = []
+    for i in range(SETTLING, len(hooked) - 1):
+        around = plain[i - 1 : i + 1] if hooked_first else plain[i : i + 2]
+        ratios.append(hooked[i][kind] / statistics.mean(block[kind] for block in around))
+    return statistics.median(ratios)
 
 
 def interval(ratios):
@@ -74,29 +105,30 @@ def interval(ratios):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--step", choices=("small", "tiny"), default="small")
     parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--best-of", type=int, default=2)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    pairs = []
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "loop.py").write_text(SCRIPT)
         os.chdir(folder)
-        for number in range(args.pairs):
-            order = (False, True) if number % 2 else (True, False)
-            times = {False: (math.inf, math.inf), True: (math.inf, math.inf)}
-            for again in range(args.best_of):
-                for hooked in order:
-                    took = run(folder, args.python, hooked, number * args.best_of + again)
-                    times[hooked] = tuple(min(a, b) for a, b in zip(times[hooked], took, strict=True))
-            pairs.append(tuple(times[True][kind] / times[False][kind] for kind in (0, 1)))
+        pairs = [pair(folder, args.python, number, args.step) for number in range(args.pairs)]
         os.chdir(Path(__file__).parent)
-    row = {"pairs": args.pairs, "cpu_percent": interval([cpu for cpu, _ in pairs]), "wall_percent": interval([wall for _, wall in pairs])}
+    row = {
+        "step": args.step,
+        "step_ms": round(1e3 * statistics.median(pair[2] for pair in pairs), 2),
+        "pairs": args.pairs,
+        "cpu_percent": interval([pair[0] for pair in pairs]),
+        "wall_percent": interval([pair[1] for pair in pairs]),
+    }
     for kind in ("cpu", "wall"):
         low, mean, high = row[f"{kind}_percent"]
-        print(f"{kind} time with hooks: {mean:+.2f} % (95 % interval {low:+.2f} to {high:+.2f} %, {args.pairs} pairs)")
+        said = f"{mean:+.2f} % (95 % interval {low:+.2f} to {high:+.2f} %, {args.pairs} pairs)"
+        print(f"{args.step} step of {row['step_ms']} ms, {kind} time with hooks: {said}")
     if args.json:
         args.json.write_text(json.dumps(row) + "\n")
 

@@ -13,6 +13,8 @@ from .config import Config
 from .steps import Series, Track
 
 PERIOD_NS = 2 * 10**9
+PAUSE = 300
+"""Between two regular writes lies at least so many times what the last one took."""
 LISTS = (
     "params", "optimizers", "loaders", "variables", "functions", "sources", "warnings", "devices", "strings",
     "call_sites", "embeddings",
@@ -54,7 +56,7 @@ class RunFile:
         self.windows = [window for window in self.windows if window["framework"] != framework]
 
     def due(self, now: int) -> bool:
-        """Time for a regular write: every two seconds, and never more than about 1 % of the time."""
+        """Time for a regular write: every two seconds, and never more than 0.3 % of the time."""
         return now >= self._next_ns
 
     def write(self, series: Series, adapters: dict[str, Any], notes: list[dict[str, str]], lines: list[Any] | None = None) -> None:
@@ -67,7 +69,7 @@ class RunFile:
             stream.write(json.dumps(self._content(series, adapters, notes, lines or []), separators=(",", ":"), default=str))
         os.replace(scratch, path)
         end = perf_counter_ns()
-        self._next_ns = end + max(PERIOD_NS, 100 * (end - start))
+        self._next_ns = end + max(PERIOD_NS, PAUSE * (end - start))
 
     def _name(self) -> str:
         return "run.json" if self.config.rank == 0 else f"run.rank{self.config.rank}.json"

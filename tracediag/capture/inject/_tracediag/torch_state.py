@@ -10,7 +10,7 @@ from . import guard
 if TYPE_CHECKING:
     from .torch_window import Profiler
 
-EVERY = 8  # steps between two looks at the memory in use
+OFTEN, EVERY = 32, 16  # steps at first with a look each at the memory in use, then one in so many
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
@@ -53,7 +53,7 @@ class Memory:
 
     def in_use(self) -> int | None:
         """Bytes; None where the system does not tell."""
-        if self._asked % EVERY == 0 or self._asked < EVERY:
+        if self._asked % EVERY == 0 or self._asked < OFTEN:
             if self._profiler.device() == "cuda":
                 stats = self.torch._C._cuda_memoryStats(self.torch.cuda.current_device())
                 self._bytes = int(stats["allocated_bytes"]["all"]["current"])
