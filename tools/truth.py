@@ -115,10 +115,10 @@ def page(rows: list[Row], blind: dict[str, Any] | None) -> str:
 def _summary(rows: list[Row]) -> list[str]:
     pairs, healthy = [row for row in rows if row.top], [row for row in rows if not row.top]
     judged = [row for row in pairs if row.holds is not None]
+    right, n = sum(row.right for row in pairs), len(pairs)
     quiet, clean = sum(not row.alarms for row in pairs), sum(not row.others for row in pairs)
     return [
-        f"- {sum(row.right for row in pairs)} of {len(pairs)} pairs right, {quiet} of {len(pairs)} fast sides quiet, {clean} of {len(pairs)} "
-        + "without any other loud finding",
+        f"- {right} of {n} pairs right, {quiet} of {n} fast sides quiet, {clean} of {n} without any other loud finding",
         f"- {sum(row.right for row in healthy)} of {len(healthy)} healthy scripts without a loud finding",
         f"- {sum(bool(row.holds) for row in judged)} of {len(judged)} predictions hold",
     ]
