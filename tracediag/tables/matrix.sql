@@ -14,8 +14,8 @@ WITH kernels AS (
   LEFT JOIN ops o ON o.op_id = l.parent_id AND o.role = 'op'
   WHERE k.place = 'device' AND k.role = 'kernel' AND k.kind IN ('matmul', 'conv')
 ),
-named AS (
-  SELECT *,
+names AS (
+  SELECT name,
     CASE
       WHEN regexp_matches(name, 'MxE|_e4m3|_e5m2|E4m3|E5m2|_f8|fp8|i8816|_s8|int8|i8i8|_F8|_I8') THEN '8'
       WHEN regexp_matches(name, 'dgemm|double|_d884|f64f64|_DB_') THEN 'fp64'
@@ -24,11 +24,15 @@ named AS (
       WHEN regexp_matches(name, 'tf32|s1688|tensorop_s\d|_XF32|_F32XEMUL') THEN 'tf32'
       WHEN regexp_matches(name, 'cgemm|zgemm|fft|FFT') THEN NULL
       WHEN regexp_matches(name, 'sgemm|scudnn|<float|<int, float|float, float|_SB_|f32f32_f32f32|ffma|simt|fp32') THEN 'fp32'
-    END AS precision,
+    END AS precision
+  FROM (SELECT DISTINCT name FROM kernels)
+),
+named AS (
+  SELECT k.*, n.precision,
     CASE WHEN arg IS NOT NULL THEN TRY_CAST(in_shapes::JSON->(arg::INT) AS BIGINT[]) END AS a,
     CASE WHEN arg IS NOT NULL THEN TRY_CAST(in_shapes::JSON->((arg + 1)::INT) AS BIGINT[]) END AS b,
     CASE WHEN arg IS NOT NULL THEN in_dtypes::JSON->>(arg::INT) END AS dtype
-  FROM kernels
+  FROM kernels k JOIN names n ON n.name = k.name
 ),
 sized AS (
   SELECT * EXCLUDE (a, b, arg),
