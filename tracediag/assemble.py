@@ -60,6 +60,8 @@ def concat_coded(parts: Sequence[Coded]) -> Coded:
 
 def concat_ints(parts: Sequence[Ints]) -> Ints:
     """Put nullable integer columns below each other."""
+    if len(parts) == 1:
+        return parts[0]
     return Ints(np.concatenate([p.values for p in parts]), np.concatenate([p.valid for p in parts]))
 
 

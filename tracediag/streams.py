@@ -52,8 +52,6 @@ class _Gzip(io.RawIOBase):
         """Up to `size` bytes; empty at the end. Raises EOFError or zlib.error where the stream is broken."""
         while not self._ended:
             packed = self._pending or self._packed.read(1 << 18)
-            if not packed:
-                raise EOFError
             try:
                 data: bytes = self._unpacker.decompress(packed, max(size, 0))
             except _BROKEN as error:
@@ -63,6 +61,8 @@ class _Gzip(io.RawIOBase):
                 self._next_member()
             if data:
                 return data
+            if not packed and not self._ended:  # without input it gives what it still holds
+                raise EOFError
         return b""
 
     def _next_member(self) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tracediag.columns import Coded, Health, IntArray, Ints, Raw
-from tracediag.database import Cells, connect, frame, rows_frame
 from tracediag.distinct import distinct
 from tracediag.intervals import Spans, empty, merge, subtract
 from tracediag.kinds import DEVICE_ROLES
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
+    from tracediag.database import Cells
     from tracediag.gaps import Gaps
     from tracediag.steps import Steps
 
@@ -156,6 +156,7 @@ class Trace:
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every table that is there as a DataFrame, by name."""
+        from tracediag.database import frame, rows_frame  # pandas and DuckDB cost time and memory that reading a trace does not need
         from tracediag.stats import step_columns
 
         cells = {"ops": self.columns, "steps": step_columns(self), "gaps": self.gap_columns}
@@ -196,6 +197,8 @@ class Trace:
     @property
     def memory(self) -> pd.DataFrame:
         """One row per allocation or release; empty when the trace has none."""
+        from tracediag.database import rows_frame
+
         return self.frames.get("memory", rows_frame(table("memory"), None))
 
     @property
@@ -216,6 +219,8 @@ class Trace:
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
+        from tracediag.database import connect
+
         connection = connect(self.frames)
         # closed while the interpreter is whole: DuckDB's threads must not come back to Python during its shutdown
         weakref.finalize(self, connection.close)

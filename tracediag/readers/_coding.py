@@ -50,7 +50,7 @@ class Dictionary(dict[Any, int]):
 
 
 class Growing:
-    """An array that grows at its end."""
+    """An array that grows at its end, in place: the pieces that it is made of can be let go at once."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self._cells = np.zeros(256, dtype)
@@ -63,13 +63,13 @@ class Growing:
         """Append values."""
         end = self._n + len(values)
         if end > len(self._cells):
-            self._cells = np.concatenate([self._cells[: self._n], np.zeros(max(end, 2 * self._n) - self._n, self._cells.dtype)])
+            self._cells.resize(end + end // 8, refcheck=False)  # nobody else holds it: `cells` is for passing use
         self._cells[self._n : end] = values
         self._n = end
 
     @property
     def cells(self) -> npt.NDArray[Any]:
-        """What it holds, shape (n,); a view, valid until the next `extend`."""
+        """What it holds, shape (n,); a view, gone with the next `extend`."""
         return self._cells[: self._n]
 
 
@@ -79,64 +79,81 @@ class Codes:
     def __init__(self, convert: Callable[[Any], str | None] = lambda key: key) -> None:
         self.table = Dictionary()
         self.convert = convert
-        self._parts: list[npt.NDArray[np.int32]] = []
+        self._rows = Growing(np.int32)
+        self._nulls = 0  # rows before the first that may hold something
 
     def add(self, keys: Iterable[Hashable], n: int) -> None:
         """Append `n` keys."""
-        self._parts.append(self.table.codes(keys, n))
-
-    def add_at(self, keys: Iterable[Hashable], index: npt.NDArray[Any], n: int) -> None:
-        """Append `n` rows, NULL but for the keys at `index`."""
-        part = np.full(n, -1, np.int32)
-        part[index] = self.table.codes(keys, len(index))
-        self._parts.append(part)
+        self.add_codes(self.table.codes(keys, n))
 
     def add_codes(self, codes: npt.NDArray[np.int32]) -> None:
         """Append rows that the caller has coded with `table`, -1 for NULL."""
-        self._parts.append(codes)
+        if self._nulls:
+            self._rows.extend(np.broadcast_to(np.int32(-1), self._nulls))
+            self._nulls = 0
+        self._rows.extend(codes)
 
     def add_null(self, n: int) -> None:
         """Append `n` NULLs."""
-        self._parts.append(np.broadcast_to(np.int32(-1), n))
+        if len(self._rows):
+            self._rows.extend(np.broadcast_to(np.int32(-1), n))
+        else:
+            self._nulls += n
 
-    def coded(self, keep: Keep | None = None) -> Coded:
-        """The column: only strings that it uses; keys that convert to the same string become one, None becomes NULL."""
-        codes = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int32)
+    def coded(self, keep: Keep | None = None, *, last: bool = False) -> Coded:
+        """The column: only strings that it uses; keys that convert to the same string become one, None becomes NULL.
+
+        last: it is not asked for again, and lets go of its rows.
+        """
+        codes = self._rows.cells if len(self._rows) else np.broadcast_to(np.int32(-1), self._nulls)
         codes = codes if keep is None else codes[keep]
-        if not self.table:
-            return Coded(codes, ())
         used = np.zeros(len(self.table) + 1, np.bool_)  # the last entry serves code -1
         used[codes] = True
         merged = np.full(len(self.table) + 1, -1, np.int32)
         strings: dict[str, int] = {}
-        for key, code in self.table.items():
+        for key, code in self.table.items() if used[:-1].any() else ():
             if used[code] and (string := self.convert(key)) is not None:
                 merged[code] = strings.setdefault(string, len(strings))
-        return Coded(merged[codes], tuple(strings))
+        if last:
+            self._rows, self._nulls = Growing(np.int32), 0
+        if not strings:
+            return Coded(np.broadcast_to(np.int32(-1), len(codes)), ())
+        return Coded(np.take(merged, codes, out=codes if last else None, mode="wrap"), tuple(strings))
 
 
 class Integers:
     """A growing nullable int64 column; out of range or not an integer becomes NULL."""
 
     def __init__(self) -> None:
-        self._parts: list[IntArray] = []
+        self._rows = Growing(np.int64)
+        self._nulls = 0  # rows before the first that may hold something
 
     def add(self, values: Sequence[Any] | IntArray) -> None:
         """Append values, NONE standing for NULL."""
-        self._parts.append(int64(values))
+        if self._nulls:
+            self._rows.extend(np.broadcast_to(np.int64(NONE), self._nulls))
+            self._nulls = 0
+        self._rows.extend(int64(values))
 
-    def add_at(self, values: Sequence[Any] | IntArray, index: npt.NDArray[Any], n: int) -> None:
-        """Append `n` rows, NULL but for the values at `index`."""
-        part = np.full(n, NONE, np.int64)
-        part[index] = int64(values)
-        self._parts.append(part)
+    def add_null(self, n: int) -> None:
+        """Append `n` NULLs."""
+        if len(self._rows):
+            self._rows.extend(np.broadcast_to(np.int64(NONE), n))
+        else:
+            self._nulls += n
 
-    def ints(self, keep: Keep | None = None) -> Ints:
-        """The column."""
-        values = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int64)
+    def ints(self, keep: Keep | None = None, *, last: bool = False) -> Ints:
+        """The column. last: it is not asked for again, and lets go of its rows."""
+        values = self._rows.cells if len(self._rows) else np.broadcast_to(np.int64(NONE), self._nulls)
         values = values if keep is None else values[keep]
         valid = values != NONE
-        return Ints(np.where(valid, values, 0), valid)
+        if last:
+            self._rows, self._nulls = Growing(np.int64), 0
+        if not valid.any():
+            return Ints(np.broadcast_to(np.int64(0), len(values)), np.broadcast_to(np.bool_(False), len(values)))
+        values = values if last else values.copy()
+        values[~valid] = 0
+        return Ints(values, valid)
 
 
 def int64(values: Sequence[Any] | IntArray) -> IntArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from tracediag.columns import ROLES, Coded, Health, IntArray, Ints, Raw
 from tracediag.readers._chrome import args_of
-from tracediag.readers._coding import NONE, Codes, Dictionary, Integers, Keep, joined_ints, nanoseconds
+from tracediag.readers._coding import NONE, Codes, Dictionary, Growing, Integers, Keep, nanoseconds
 from tracediag.readers._jsonrepair import UNREADABLE
 from tracediag.readers._kineto_args import DeviceArgs, OpArgs, RuntimeArgs, decode_args, dtype_list, json_text, string
 from tracediag.readers._kineto_groups import Group, detail_text, device_group, device_lanes, lane_text, op_group, runtime_group
@@ -84,15 +85,14 @@ class KinetoColumns:
         self.accelerator = "cuda"  # what devices are called; known at the end of the file
         self.lane_names: dict[str, str] = {}
         self.memory = MemoryRows()
-        self._name, self._lane, self._device = Codes(), Codes(_lane), Codes(self._device_name)
+        self._name, self._lane, self._device = Codes(), Codes(_lane), Codes()
         self.strings = {column: Codes(dtype_list if column.endswith("dtypes") else json_text) for column in _STRINGS}
         self.strings["label"] = Codes(string)
         self.detail = Codes(detail_text)
         self._numbers = {column: Integers() for column in _NUMBERS}
-        self._starts: list[IntArray] = []
-        self._durs: list[IntArray] = []
-        self._roles: list[npt.NDArray[np.int8]] = []
-        self._order: list[IntArray] = []  # number of the event of each row
+        self._starts, self._durs = Growing(np.int64), Growing(np.int64)
+        self._roles = Growing(np.int8)
+        self._order = Growing(np.int64)  # number of the event of each row
         self._kinds = Dictionary()  # (ph, cat) -> code
         self._kind_roles: list[int] = []  # code -> role
         self._special: list[bool] = []  # code -> whether its role depends on the event
@@ -192,10 +192,10 @@ class KinetoColumns:
 
     def append(self, part: Part, order: IntArray) -> None:
         """Append rows. order: number of the event of each."""
-        self._order.append(order)
-        self._roles.append(part.role)
-        self._starts.append(part.start)
-        self._durs.append(part.dur)
+        self._order.extend(order)
+        self._roles.extend(part.role)
+        self._starts.extend(part.start)
+        self._durs.extend(part.dur)
         self._name.add_codes(part.name)
         self._lane.add_codes(part.lane)
         self._device.add_codes(part.device)
@@ -203,28 +203,26 @@ class KinetoColumns:
         for column, codes in self.strings.items():
             codes.add_codes(part.strings[column]) if column in part.strings else codes.add_null(part.n)
         for column, integers in self._numbers.items():
-            integers.add(part.numbers.get(column, np.broadcast_to(np.int64(NONE), part.n)))
-
-    def _device_name(self, number: Any) -> str | None:
-        return f"{self.accelerator}:{number}" if isinstance(number, int) or str(number).isdigit() else str(number) or None
+            integers.add(part.numbers[column]) if column in part.numbers else integers.add_null(part.n)
 
     def bad(self) -> int:
         """How many rows have an unusable start or duration."""
         return int((~self._usable()).sum())
 
     def _usable(self) -> npt.NDArray[np.bool_]:
-        start, dur = joined_ints(self._starts), joined_ints(self._durs)
+        start, dur = self._starts.cells, self._durs.cells
         usable: npt.NDArray[np.bool_] = (np.abs(start) < _LIMIT) & (start != NONE) & (dur >= 0) & (dur < _LIMIT)
         return usable
 
     def raw(self, form: str, rank: int | None, facts: dict[str, Any], health: tuple[Health, ...]) -> Raw:
         """The columns, in the order of the file, without the events whose times are unusable."""
         keep = self._kept()
-        start = joined_ints(self._starts)[keep]
+        self._device.convert = partial(_device_name, self.accelerator)
+        start = self._starts.cells[keep]
         base = facts.get("base_time_ns", 0)
         shift = base if 0 < base < _LIMIT and start.max(initial=0) < _ABSOLUTE else 0
-        name = self._name.coded(keep)
-        roles = final_roles(np.concatenate(self._roles)[keep] if self._roles else np.zeros(0, np.int8), name)
+        name = self._name.coded(keep, last=True)
+        roles = final_roles(self._roles.cells[keep], name)
         return Raw(
             format=form,
             framework=facts.get("framework", "torch"),
@@ -232,12 +230,12 @@ class KinetoColumns:
             rank=rank,
             name=name,
             role=Coded(roles, ROLES),
-            device=self._device.coded(keep),
-            lane=self._lane.coded(keep),
+            device=self._device.coded(keep, last=True),
+            lane=self._lane.coded(keep, last=True),
             start_ns=start + shift,
-            dur_ns=joined_ints(self._durs)[keep],
-            step_num=_step_numbers(name, roles == ROLES.index("annotation"), self._numbers["step_num"].ints(keep)),
-            detail=self.detail.coded(keep),
+            dur_ns=self._durs.cells[keep],
+            step_num=_step_numbers(name, roles == ROLES.index("annotation"), self._numbers["step_num"].ints(keep, last=True)),
+            detail=self.detail.coded(keep, last=True),
             memory=self.memory.columns(shift),
             facts=facts,
             health=health,
@@ -247,15 +245,15 @@ class KinetoColumns:
     def _kept(self) -> Keep:
         """Which rows are kept: all (a slice), a mask, or where they came out of order their places."""
         usable = self._usable()
-        order = joined_ints(self._order)
+        order = self._order.cells
         if (order[1:] >= order[:-1]).all():
             return slice(None) if usable.all() else usable
         places = np.argsort(order, kind="stable")
         return places[usable[places]]
 
     def _rest(self, keep: Keep) -> dict[str, Any]:
-        columns: dict[str, Any] = {column: codes.coded(keep) for column, codes in self.strings.items()}
-        return columns | {column: integers.ints(keep) for column, integers in self._numbers.items() if column != "step_num"}
+        columns: dict[str, Any] = {column: codes.coded(keep, last=True) for column, codes in self.strings.items()}
+        return columns | {column: integers.ints(keep, last=True) for column, integers in self._numbers.items() if column != "step_num"}
 
 
 def _lane(key: tuple[Any, ...]) -> str:
@@ -265,6 +263,10 @@ def _lane(key: tuple[Any, ...]) -> str:
         return str(key[0])
     stream = key[2].removeprefix("stream ").strip() if isinstance(key[2], str) else key[2]
     return f"gpu {key[1]} stream {stream}"
+
+
+def _device_name(accelerator: str, number: Any) -> str | None:
+    return f"{accelerator}:{number}" if isinstance(number, int) or str(number).isdigit() else str(number) or None
 
 
 def _step_numbers(name: Coded, annotation: npt.NDArray[np.bool_], given: Ints) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +54,7 @@ class LineRows:
 
     def __init__(self, columns: KinetoColumns, decode: Callable[[Sequence[bytes]], list[list[Event]]]) -> None:
         self._columns, self._decode = columns, decode
-        self._headers = Headers(self._settle)
+        self._headers = Headers(partial(_settle, columns))
         detail, strings = columns.detail.table, {column: codes.table for column, codes in columns.strings.items()}
         label = strings["label"]
         self._groups = (
@@ -90,14 +91,6 @@ class LineRows:
         events = [event for several in found for event in several]
         order = np.repeat(rest + first, [len(several) for several in found])
         self._columns.add(events, order)
-
-    def _settle(self, event: Event) -> tuple[int, int, int, int]:
-        """Codes of a header: kind, role, name, lane."""
-        role = role_of(event.ph, event.cat)
-        if role == METADATA or is_special(event.ph, event.cat) or (role == MEMORY and event.name != "[memory]"):
-            return -1, UNKNOWN, -1, -1
-        kind, name, lane = self._columns.header_codes(event)
-        return kind, role, name, lane
 
     def _instants(self, text: Words, layout: Layout, header: Codes, role: Codes, done: Mask) -> None:
         """[memory] events: all of the buffer, or none of them where one is not of the usual form."""
@@ -185,3 +178,12 @@ class LineRows:
             devices.append(of_device)
         part.lane[at] = np.array(lanes, np.int32)[index]
         part.device[at] = np.array(devices, np.int32)[index]
+
+
+def _settle(columns: KinetoColumns, event: Event) -> tuple[int, int, int, int]:
+    """Codes of a header: kind, role, name, lane."""
+    role = role_of(event.ph, event.cat)
+    if role == METADATA or is_special(event.ph, event.cat) or (role == MEMORY and event.name != "[memory]"):
+        return -1, UNKNOWN, -1, -1
+    kind, name, lane = columns.header_codes(event)
+    return kind, role, name, lane

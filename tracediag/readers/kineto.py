@@ -48,6 +48,7 @@ def read(source: Source) -> Raw:
                 columns.add(batch)
     except InputError as error:
         raise InputError(f"{source.name}: {error}") from error
+    stream.scan = None  # lets go of what was kept for it
     check_stream(source, stream, columns.events)
     columns.accelerator = accelerator(columns.labels, columns.categories(), stream.keys)
     facts = trace_facts(stream.keys, columns.lane_names, columns.accelerator)
