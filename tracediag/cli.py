@@ -10,6 +10,7 @@ import typer
 from tracediag import __version__
 from tracediag.cliargs import (
     LAUNCHER,
+    Choice,
     DebugOption,
     Export,
     FailOn,
@@ -18,13 +19,13 @@ from tracediag.cliargs import (
     FormatOption,
     Framework,
     IgnoreOption,
+    NoCacheOption,
     OutputOption,
     ProfileCommand,
     QuietOption,
     RulesOption,
     SavingOption,
     SelectOption,
-    names,
     session,
 )
 from tracediag.console import emit, print_text, report_bug, say, working
@@ -96,18 +97,20 @@ def explain(
     rules: RulesOption = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
-    min_saving: SavingOption = 0.0,
-    fail_on: FailOnOption = FailOn.never,
+    min_saving: SavingOption = None,
+    fail_on: FailOnOption = None,
+    no_cache: NoCacheOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> int:
     """Name the causes in a trace, a run directory, an archive, several ranks."""
     from tracediag import api
 
+    choice = Choice(rules, select, ignore, min_saving, fail_on)
     with working("reading the trace", quiet):
-        report = api.explain(path, rules=rules or (), select=names(select), ignore=names(ignore), min_saving=min_saving)
+        report = api.explain(path, **choice.of_rules(), cache=not no_cache)
     emit(report, form.value, output)
-    return _failing(report, fail_on)
+    return _failing(report, choice.fail_on)
 
 
 @app.command(cls=ProfileCommand)
@@ -132,8 +135,8 @@ def profile(
     rules: RulesOption = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
-    min_saving: SavingOption = 0.0,
-    fail_on: FailOnOption = FailOn.never,
+    min_saving: SavingOption = None,
+    fail_on: FailOnOption = None,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> int:
@@ -148,6 +151,7 @@ def profile(
     if not argv:
         raise InputError("profile: no script given: tracediag profile train.py")
     kind: Literal["script", "module", "command"] = "module" if module else "command" if context.meta.get(LAUNCHER) else "script"
+    choice = Choice(rules, select, ignore, min_saving, fail_on)
     request = LaunchRequest(
         argv=argv,
         out=out or api.default_folder(argv[0]),
@@ -166,11 +170,10 @@ def profile(
         say(done.message)
     if no_explain or not done.run.get("windows"):
         return done.exit_code  # nothing recorded: the message has said so
-    choice = {"rules": rules or (), "select": names(select), "ignore": names(ignore), "min_saving": min_saving}
-    report = _explain_run(request.out, quiet, done.exit_code, **choice)
+    report = _explain_run(request.out, quiet, done.exit_code, **choice.of_rules())
     if report is not None:
         emit(report, form.value, output)
-    return done.exit_code or _failing(report, fail_on)
+    return done.exit_code or _failing(report, choice.fail_on)
 
 
 def _explain_run(folder: Path, quiet: bool, code: int, **choice: Any) -> Report | None:
@@ -217,8 +220,9 @@ def export(
 def rules_list(rules: RulesOption = None, debug: DebugOption = False) -> int:
     """One line a rule: code, id, highest severity, title."""
     from tracediag.rules import load_rules
+    from tracediag.settings import find
 
-    known = load_rules(rules or ())
+    known = load_rules([*find().rules, *(rules or ())])
     width = max(len(rule.id) for rule in known)
     print_text("".join(f"{rule.code}  {rule.id:<{width}}  {rule.severity:<6}  {rule.title}\n" for rule in known))
     return 0
@@ -231,8 +235,9 @@ def rules_show(
     """The page of one rule: what it means, how it is seen, what to do."""
     from tracediag.docgen import rule_page
     from tracediag.rules import load_rules, select_rules
+    from tracediag.settings import find
 
-    print_text(rule_page(select_rules(load_rules(rules or ()), select=[rule])[0]))
+    print_text(rule_page(select_rules(load_rules([*find().rules, *(rules or ())]), select=[rule])[0]))
     return 0
 
 

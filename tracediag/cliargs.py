@@ -70,11 +70,35 @@ RulesOption = Annotated[list[Path] | None, typer.Option("--rules", metavar="DIR"
 SelectOption = Annotated[list[str] | None, typer.Option("--select", metavar="RULES", help="Only these rules (ids or codes, with commas).")]
 IgnoreOption = Annotated[list[str] | None, typer.Option("--ignore", metavar="RULES", help="All rules but these (ids or codes).")]
 SavingOption = Annotated[
-    float, typer.Option("--min-saving", metavar="PERCENT", help="Leave out findings predicted to save less of the step than this.")
+    float | None, typer.Option("--min-saving", metavar="PERCENT", help="Leave out findings predicted to save less of the step than this.")
 ]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit with 1 when a finding is this severe.")]
+FailOnOption = Annotated[FailOn | None, typer.Option("--fail-on", help="Exit with 1 when a finding is this severe  [default: never].")]
+NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Read the trace anew; keep no report for the next time.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks on stderr.")]
 DebugOption = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show the traceback of an unexpected error.")]
+
+
+class Choice:
+    """Which rules to apply and what to make of the findings: the options given, else the project's settings (see `settings`)."""
+
+    def __init__(
+        self, rules: list[Path] | None, select: list[str] | None, ignore: list[str] | None, min_saving: float | None, fail_on: FailOn | None
+    ) -> None:
+        from tracediag.settings import find
+
+        own = find()
+        self.rules = [*own.rules, *map(str, rules or ())]
+        self.select = names(select) or own.select
+        self.ignore = names(ignore) or own.ignore
+        self.min_saving = own.min_saving if min_saving is None else min_saving
+        self.params = own.params or None
+        self.fail_on = FailOn(own.fail_on) if fail_on is None else fail_on
+
+    def of_rules(self) -> dict[str, Any]:
+        """The arguments of `api.explain`."""
+        return {
+            "rules": self.rules, "select": self.select, "ignore": self.ignore, "min_saving": self.min_saving, "params": self.params,
+        }  # fmt: skip
 
 
 def names(values: list[str] | None) -> tuple[str, ...]:
