@@ -66,7 +66,7 @@ class Bench:
         """tracediag's own figures; a command that fails is a row that says so. fresh: with an empty cache each time."""
         say(what)
         cache = self.folder / "cache"
-        env = {**OURS, "XDG_CACHE_HOME": str(cache)}
+        env = {**OURS, "TRACEDIAG_CACHE_DIR": str(cache)}
         before = (lambda: shutil.rmtree(cache, ignore_errors=True)) if fresh else None
         try:
             return Row(key, what, repeat([sys.executable, *argv], self.runs, self.lock, env, before), events)
