@@ -58,17 +58,18 @@ class Hooks:
         return tf_sources.here(getattr(getattr(self.watch, "private", None), "stack_module", None))
 
     @guard.quiet
-    def evaluation(self, begins: bool) -> None:
-        """An evaluation or prediction begins or ends: a phase of its own, unless one belongs to every step."""
+    def evaluation(self, begins: bool, of_fit: bool) -> None:
+        """An evaluation or prediction begins or ends: a phase of its own, unless one belongs to every step. of_fit: `fit` itself
+        evaluates, at the end of an epoch (which may be one step long)."""
         watch = self.watch
         training = watch.any_training if watch is not None else bool(REGISTRY.optimizers)
         self.evaluations += 1 if begins else -1
         if not training or self.evaluations != (1 if begins else 0):
             return
         if begins:
-            if not self.habit.begins(len(self.recorder.series), perf_counter_ns()):
+            if of_fit or not self.habit.begins(len(self.recorder.series), perf_counter_ns()):
                 self.recorder.pause()
-        elif self.habit.part_of_step:
+        elif self.habit.part_of_step and not of_fit:
             self.recorder.evaluated(self.habit.ends(perf_counter_ns()))
         else:
             if watch is not None:
@@ -208,11 +209,12 @@ def _patch_evaluation(hooks: Hooks, model_class: Any, name: str) -> None:
 
     @functools.wraps(original)
     def evaluation(self: Any, *args: Any, **kwds: Any) -> Any:
-        hooks.evaluation(True)
+        of_fit = bool(kwds.get("_use_cached_eval_dataset"))
+        hooks.evaluation(True, of_fit)
         try:
             return original(self, *args, **kwds)
         finally:
-            hooks.evaluation(False)
+            hooks.evaluation(False, of_fit)
 
     evaluation.autograph_info__ = None  # type: ignore[attr-defined]
     setattr(cls, name, evaluation)

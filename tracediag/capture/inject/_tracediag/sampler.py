@@ -23,9 +23,9 @@ MOST_ROWS = 60
 LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
 DEPTH = 60
 TELLING = (
-    "torch/serialization", "torch/utils/data", "torch/utils/tensorboard", "keras/src/saving", "keras/src/callbacks", "keras/src/trainers/data",
-    "tensorboard", "summary_ops", "checkpoint/checkpoint", "h5py", "zarr", "pyarrow", "pandas", "tarfile", "zipfile", "gzip", "json/", "pickle",
-    "logging/", "tqdm", "wandb", "mlflow", "matplotlib", "PIL/",
+    "torch/serialization", "torch/utils/data", "torch/utils/tensorboard", "keras/src/saving", "keras/src/callbacks",
+    "keras/src/trainers/data", "tensorboard", "summary_ops", "checkpoint/checkpoint", "h5py", "zarr", "pyarrow", "pandas", "tarfile",
+    "zipfile", "gzip", "json/", "pickle", "logging/", "tqdm", "wandb", "mlflow", "matplotlib", "PIL/",
 )  # fmt: skip
 """Parts of module paths that say what a call is about, better than the outermost function of the library."""
 
