@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from replay_samples import MS, US, device_bound
 
-from tracediag import engine
+from tracediag import depgraph, engine
 from tracediag.claims import claims_of, totals_of
 from tracediag.rule import Saving
 from tracediag.savings import savings
@@ -142,6 +142,19 @@ def test_series_claims_need_no_replay():
     told = forecast(trace, claims(trace, query), totals_of(trace))
     assert told.each[0].low > 1.5
     assert np.isfinite(told.each[0].high)
+
+
+def test_of_a_long_recording_the_first_steps_are_replayed(monkeypatch):
+    trace = Trace.from_rows(device_bound(24))
+    whole = saved(trace, ops_named("aten::mm"), ops_named("aten::add"))
+    monkeypatch.setattr(depgraph, "ENOUGH_ROWS", 30)
+    few = saved(trace, ops_named("aten::mm"), ops_named("aten::add"))
+    assert len(depgraph.build_graph(trace, -1).steps) == depgraph.ENOUGH_STEPS
+    assert few.calibration.good
+    for one, other in zip([*whole.each, whole.together], [*few.each, few.together], strict=True):
+        assert other.high == pytest.approx(one.high, abs=0.01)
+    late = saved(trace, "SELECT op_id, 'x' AS group_key FROM ops WHERE name = 'aten::mm' AND step >= 20")
+    assert late.each[0].high == pytest.approx(0.4 * 4 / 24, abs=0.01)
 
 
 def test_the_engine_hands_on_how_predictions_were_made():

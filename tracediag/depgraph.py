@@ -25,6 +25,8 @@ LANE_SHARE = 0.02
 QUEUED_CAP = 20_000
 """ns between two ops of a stream that its order explains; what is longer has a cause that must be found, or it is left out."""
 
+ENOUGH_ROWS, ENOUGH_STEPS = 80_000, 16
+"""Of longer recordings the first steps are replayed: about this many rows, at least so many steps."""
 USUAL = 0.25
 """Quantile that counts as usual: most of what is longer waits for something."""
 
@@ -62,7 +64,7 @@ class Graph:
     """The dependencies of one rank's recording.
 
     lanes: codes of the host lanes that train. busy: what runs on each. work: device work. joins: where a lane or stream waits, by time.
-    steps: rows of the step table; main: lane (index) that each of them is measured on.
+    steps: rows of the step table, the first ones of a long recording; main: lane (index) that each of them is measured on.
     """
 
     rank: int
@@ -79,8 +81,15 @@ def build_graph(trace: Trace, rank: int) -> Graph | None:
     mine = trace.ranks == rank
     active = mine & working(trace)
     steps = np.flatnonzero(trace.step_table.rank == rank)
+    if len(steps) == 0:
+        return None
+    few = max(int(len(steps) * ENOUGH_ROWS / max(np.count_nonzero(mine), 1)), ENOUGH_STEPS)
+    if few < len(steps):
+        steps = steps[:few]
+        mine &= np.where(trace.launch >= 0, trace.start[trace.launch], trace.start) < trace.step_table.end[steps[-1]]
+        active &= mine
     lanes = _lanes(trace, mine, active)
-    if len(steps) == 0 or len(lanes) == 0:
+    if len(lanes) == 0:
         return None
     codes = trace.strings("lane").codes
     busy = tuple(merge(trace.start[rows], trace.end[rows]) for rows in (np.flatnonzero(active & (codes == lane)) for lane in lanes))

@@ -123,15 +123,35 @@ def _replayed(trace: Trace, graphs: Sequence[Graph], claims: Sequence[_Priced]) 
     host_after = np.concatenate([run.host_replayed[0, use] for use, run in runs])
     means = after.mean(axis=1)
     gone = (1 - means / means[0] if means[0] > 0 else np.zeros(len(means))).tolist()
-    bounds = [_bounds(one, *gone[3 + 2 * i : 5 + 2 * i]) for i, one in enumerate(claims)]
+    seen = _seen(trace, graphs, claims)
+    bounds = [_bounds(one, *gone[3 + 2 * i : 5 + 2 * i], seen[i]) for i, one in enumerate(claims)]
     most = _summed(claims)
-    high = max(min(gone[1], most.high), 0.0)
-    return bounds, Saved(max(min(gone[2], most.low, high), 0.0), high), _calibration(before, after[0], host, host_after)
+    whole = sum(one.claim.share for one in claims)
+    part = sum(seen) / whole if whole and sum(seen) else 1.0
+    high = max(min(gone[1] / part, most.high), 0.0)
+    return bounds, Saved(max(min(gone[2] / part, most.low, high), 0.0), high), _calibration(before, after[0], host, host_after)
 
 
-def _bounds(one: _Priced, best: float, worst: float) -> Saved:
-    """best, worst: part of the step that the replays lost. Never more than Amdahl's share, the low end only what nothing overlaps."""
+def _seen(trace: Trace, graphs: Sequence[Graph], claims: Sequence[_Priced]) -> list[float]:
+    """Share of each claim in the steps that are replayed; its own where those are all steps."""
+    used = np.concatenate([graph.steps for graph in graphs])
+    if len(used) == len(trace.step_table):
+        return [one.claim.share for one in claims]
+    used = used[trace.step_table.settled[used]]
+    shift = trace.lane_shift(trace.step_table.rank[used])
+    steps = merge(trace.step_table.start[used] + shift, trace.step_table.end[used] + shift)
+    return [total(intersect(one.claim.spans, steps)) / max(total(steps), 1) for one in claims]
+
+
+def _bounds(one: _Priced, best: float, worst: float, seen: float) -> Saved:
+    """best, worst: part of the replayed steps that goes, of which the claim held the share `seen`.
+
+    Never more than Amdahl's share; the low end only what nothing overlaps. A claim on none of the replayed steps keeps those bounds.
+    """
     share = one.claim.share
+    if seen <= 0:
+        return Saved(min(one.alone, share), share)
+    best, worst = best * share / seen, worst * share / seen
     high = min(best / (1 - one.keep[0]), share) if one.keep[0] < 1 else share
     low = min(worst / (1 - one.keep[1]), one.alone, high) if one.keep[1] < 1 else high
     return Saved(max(low, 0.0), max(high, 0.0))
