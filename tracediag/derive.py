@@ -16,7 +16,7 @@ from tracediag.hostgaps import find_host_gaps
 from tracediag.intervals import Spans, merge
 from tracediag.kinds import DEVICE_ROLES, KINDS, kind_of, merge_device_kind
 from tracediag.links import launches, owners, subtree_sums
-from tracediag.nesting import parents, self_times
+from tracediag.nesting import lineage_order, parents, self_times
 from tracediag.phases import PHASE_NAMES, phase_codes
 from tracediag.sidecar import fill, graph_columns, python_sources, recorded_sources
 from tracediag.steps import Steps, find_steps, find_windows, mark_cut, step_of
@@ -40,7 +40,9 @@ def derive(raws: Sequence[Raw], run: dict[str, Any] | None, inputs: Sequence[dic
     on_host = (events.coded["device"].codes < 0) & ~events.role_is(*DEVICE_ROLES)
     nested = np.flatnonzero(on_host & ~events.role_is("overhead"))
     parent = np.full(len(events), -1, np.int64)
-    local = parents(events.lane.codes[nested].astype(np.int64), events.start[nested], events.end[nested])
+    lane = events.lane.codes[nested].astype(np.int64)
+    order = lineage_order(lane, events.start[nested], events.end[nested])
+    local = parents(lane, events.start[nested], events.end[nested], order)
     parent[nested] = np.where(local >= 0, nested[local], -1)
     launch = launches(events)
     owner = owners(events, parent, launch)
@@ -53,7 +55,7 @@ def derive(raws: Sequence[Raw], run: dict[str, Any] | None, inputs: Sequence[dic
     phases = phase_codes(events, kinds, KIND_NAMES, parent, launch, step_row)
     kinds = _optimizer_kinds(events, kinds, phases)
     keys, names = _device_keys(events, ranks)
-    gaps = _gaps(events, keys, names, steps, parent, launch, kinds)
+    gaps = _gaps(events, keys, names, steps, (parent, nested[order]), launch, kinds)
     columns = _columns(events, run, parent, launch, kinds, phases, steps, step_row)
     places = names or tuple((int(rank), "host") for rank in distinct(steps.rank))
     gap_columns = _gap_columns(gaps, places, steps, phases)
@@ -104,10 +106,10 @@ def _device_keys(events: Events, ranks: IntArray) -> tuple[IntArray, tuple[tuple
 
 
 def _gaps(
-    events: Events, keys: IntArray, names: tuple[tuple[int, str], ...], steps: Steps, parent: IntArray, launch: IntArray,
-    kinds: npt.NDArray[np.int32],
+    events: Events, keys: IntArray, names: tuple[tuple[int, str], ...], steps: Steps, lineage: tuple[IntArray, IntArray],
+    launch: IntArray, kinds: npt.NDArray[np.int32],
 ) -> Gaps:  # fmt: skip
-    """Gaps of the devices; of the host of each rank where no device took part."""
+    """Gaps of the devices; of the host of each rank where no device took part. lineage: parents, and host rows in lineage order."""
     coded = Coded(kinds, KIND_NAMES)
     windows: dict[int, Spans] = {}
     places = [rank for rank, _ in names] or distinct(steps.rank).tolist()
@@ -115,8 +117,8 @@ def _gaps(
         mine = steps.rank == rank
         windows[key] = merge(steps.start[mine], steps.end[mine])
     if names:
-        return find_gaps(events, keys, parent, launch, coded, windows)
-    return find_host_gaps(events, parent, coded, windows, places)
+        return find_gaps(events, keys, lineage, launch, coded, windows)
+    return find_host_gaps(events, lineage, coded, windows, places)
 
 
 def _columns(

@@ -41,10 +41,12 @@ def busy_spans(events: Events, rows: IntArray) -> Spans:
     return merge(events.start[rows], events.end[rows])
 
 
-def find_gaps(events: Events, device_key: IntArray, parent: IntArray, launch: IntArray, kinds: Coded, windows: dict[int, Spans]) -> Gaps:
+def find_gaps(
+    events: Events, device_key: IntArray, lineage: tuple[IntArray, IntArray], launch: IntArray, kinds: Coded, windows: dict[int, Spans]
+) -> Gaps:
     """Gaps of every device. device_key: device of each row of device work, -1 elsewhere; kinds: kind of each row;
     windows: the time that counts, for each device key."""
-    finder = _Owners(events, parent, launch, kinds)
+    finder = _Owners(events, lineage, launch, kinds)
     parts = [_device_gaps(finder, key, np.flatnonzero(device_key == key), spans) for key, spans in windows.items()]
     columns = [np.concatenate([part[i] for part in parts]) for i in range(6)] if parts else [np.zeros(0, np.int64)] * 6
     return Gaps(*columns)
@@ -62,13 +64,17 @@ def _device_gaps(finder: _Owners, device: int, rows: IntArray, windows: Spans) -
 
 
 class HostRows:
-    """Host events in lineage order, to find what runs on a lane at a time."""
+    """Host events in lineage order, to find what runs on a lane at a time.
 
-    def __init__(self, events: Events, parent: IntArray) -> None:
-        self.events, self.parent = events, parent
+    lineage: parent of each row, and the rows that can be parents in lineage order.
+    """
+
+    def __init__(self, events: Events, lineage: tuple[IntArray, IntArray]) -> None:
+        self.events, (self.parent, self.order) = events, lineage
         self.host = events.coded["device"].codes < 0
         rows = np.flatnonzero(self.host & ~events.role_is("overhead"))
-        self.order = rows[lineage_order(events.lane.codes[rows].astype(np.int64), events.start[rows], events.end[rows])]
+        if len(rows) != len(self.order):  # device work of no known device counts as the host's here
+            self.order = rows[lineage_order(events.lane.codes[rows].astype(np.int64), events.start[rows], events.end[rows])]
         self.lanes, self.starts = events.lane.codes[self.order], events.start[self.order]
 
     def innermost(self, lane: npt.NDArray[np.int32], time: IntArray) -> IntArray:
@@ -90,8 +96,8 @@ class HostRows:
 class _Owners(HostRows):
     """Host activity by owner, prepared once, asked for each device."""
 
-    def __init__(self, events: Events, parent: IntArray, launch: IntArray, kinds: Coded) -> None:
-        super().__init__(events, parent)
+    def __init__(self, events: Events, lineage: tuple[IntArray, IntArray], launch: IntArray, kinds: Coded) -> None:
+        super().__init__(events, lineage)
         self.launch, self.kinds = launch, kinds
 
     def layers(self, lanes: npt.NDArray[np.int32]) -> list[Spans]:

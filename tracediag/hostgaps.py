@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["find_host_gaps"]
 
 
-def find_host_gaps(events: Events, parent: IntArray, kinds: Coded, windows: dict[int, Spans], ranks: Sequence[int]) -> Gaps:
+def find_host_gaps(
+    events: Events, lineage: tuple[IntArray, IntArray], kinds: Coded, windows: dict[int, Spans], ranks: Sequence[int]
+) -> Gaps:
     """Gaps of the host within the steps of each rank. ranks: rank of each key; windows: merged time of its steps, by key.
 
     Busy is every operator and every wait for input; what is left is Python, framework code, or a wait for something outside. The
     owner is `python`, the host row the innermost event around the gap on the lane that runs the next operator.
     """
-    finder = HostRows(events, parent)
+    finder = HostRows(events, lineage)
     pipeline = events.lane.where([INPUT_THREADS in lane for lane in events.lane.values])  # works beside the step, not for it
     busy_rows = np.flatnonzero((events.role_is("op") & ~pipeline) | kinds.isin(["input_wait", "compile"]))
     parts = []

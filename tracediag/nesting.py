@@ -19,15 +19,7 @@ def lineage_order(lane: npt.NDArray[np.int64], start: IntArray, end: IntArray) -
     Lane and start packed into one number sort three times as fast as one after the other; only events that begin at the same time on
     the same lane are compared further.
     """
-    if len(start) == 0:
-        return np.zeros(0, np.int64)
-    low, first = int(start.min()), int(lane.min())
-    span = int(start.max()) - low + 1
-    if (int(lane.max()) - first + 1) * span >= 1 << 62:
-        return np.lexsort((-end, start, lane))
-    key = (lane - first) * span + (start - low)
-    order = np.argsort(key, kind="stable")
-    key = key[order]
+    order, key = _sorted_by(lane, start)
     same = np.append(key[1:] == key[:-1], False)
     same[1:] |= same[:-1]
     tied = np.flatnonzero(same)
@@ -37,20 +29,35 @@ def lineage_order(lane: npt.NDArray[np.int64], start: IntArray, end: IntArray) -
     return order
 
 
-def parents(lane: npt.NDArray[np.int64], start: IntArray, end: IntArray) -> IntArray:
+def _sorted_by(major: npt.NDArray[np.int64], minor: IntArray) -> tuple[IntArray, IntArray]:
+    """(order by major and minor, then file order; number of the pair of each row in that order, equal for equal pairs)."""
+    if len(major) == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    low, first = int(minor.min()), int(major.min())
+    span = int(minor.max()) - low + 1
+    if (int(major.max()) - first + 1) * span < 1 << 62:
+        key = (major - first) * span + (minor - low)
+        order = np.argsort(key, kind="stable")
+        return order, key[order]
+    order = np.lexsort((minor, major))
+    change = (major[order][1:] != major[order][:-1]) | (minor[order][1:] != minor[order][:-1])
+    return order, np.cumsum(np.append(0, change))
+
+
+def parents(lane: npt.NDArray[np.int64], start: IntArray, end: IntArray, order: IntArray | None = None) -> IntArray:
     """Row of the innermost event that encloses each event on its lane, -1 where none does; shape (n,).
 
     An event encloses another when it starts no later and ends no earlier; of two equal ones the first in the file is the outer.
     Method: in lineage order the parent is the nearest earlier event that ends no earlier. Every row first points at its
     predecessor; rows whose candidate does not enclose them jump to the candidate's candidate until all fit. A jump cannot pass
     the true parent, since that one encloses every candidate in between, and candidates shorten in step, so that the rounds
-    stay logarithmic for the usual traces.
+    stay logarithmic for the usual traces. order: see `lineage_order`, where the caller has it already.
     """
     n = len(start)
     result = np.full(n, -1, np.int64)
     if n == 0:
         return result
-    order = lineage_order(lane, start, end)
+    order = lineage_order(lane, start, end) if order is None else order
     lanes, ends = lane[order], end[order]
     starts = start[order]
     candidate = np.arange(-1, n - 1, dtype=np.int64)
@@ -80,7 +87,7 @@ def self_times(parent: IntArray, start: IntArray, end: IntArray) -> IntArray:
     child = np.flatnonzero(parent >= 0)
     if len(child) == 0:
         return own
-    order = child[np.lexsort((start[child], parent[child]))]
+    order = child[_sorted_by(parent[child], start[child])[0]]
     group = parent[order]
     first = np.append(True, group[1:] != group[:-1])
     rank = np.cumsum(first) - 1
@@ -89,7 +96,8 @@ def self_times(parent: IntArray, start: IntArray, end: IntArray) -> IntArray:
     reach = running_max(rank, end[order] - base, stride) + base
     before = np.where(first, start[order], np.append(base, reach[:-1]))
     covered = np.maximum(end[order] - np.maximum(start[order], before), 0)
-    np.subtract.at(own, group, covered)
+    edges = np.flatnonzero(first)
+    own[group[edges]] -= np.add.reduceat(covered, edges)
     return own
 
 
