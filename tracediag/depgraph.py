@@ -83,7 +83,7 @@ def build_graph(trace: Trace, rank: int) -> Graph | None:
     steps = np.flatnonzero(trace.step_table.rank == rank)
     if len(steps) == 0:
         return None
-    few = max(int(len(steps) * ENOUGH_ROWS / max(np.count_nonzero(mine), 1)), ENOUGH_STEPS)
+    few = max(len(steps) * ENOUGH_ROWS // max(int(np.count_nonzero(mine)), 1), ENOUGH_STEPS)
     if few < len(steps):
         steps = steps[:few]
         mine &= np.where(trace.launch >= 0, trace.start[trace.launch], trace.start) < trace.step_table.end[steps[-1]]

@@ -124,7 +124,7 @@ def _replayed(trace: Trace, graphs: Sequence[Graph], claims: Sequence[_Priced]) 
     means = after.mean(axis=1)
     gone = (1 - means / means[0] if means[0] > 0 else np.zeros(len(means))).tolist()
     seen = _seen(trace, graphs, claims)
-    bounds = [_bounds(one, *gone[3 + 2 * i : 5 + 2 * i], seen[i]) for i, one in enumerate(claims)]
+    bounds = [_bounds(one, gone[3 + 2 * i], gone[4 + 2 * i], seen[i]) for i, one in enumerate(claims)]
     most = _summed(claims)
     whole = sum(one.claim.share for one in claims)
     part = sum(seen) / whole if whole and sum(seen) else 1.0
