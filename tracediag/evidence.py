@@ -59,7 +59,7 @@ def _op_rows(trace: Trace, claim: Claim, totals: Totals) -> Iterator[Row]:
         spans = intervals.intersect(intervals.merge(*trace.subtree_claim(members)), totals.steps)
         name, kind, in_shapes, out_shapes = (_text(column.codes[head], column.values) for column in columns)
         row = {"op": name, "kind": kind, "count_per_step": round(len(members) / (totals.count * totals.ranks), 3)}
-        row |= {"ms_per_step": _ms(intervals.total(spans), totals.count), "shapes": in_shapes or out_shapes}
+        row |= {"ms_per_step": _ms(intervals.total(spans), totals.count * totals.ranks), "shapes": in_shapes or out_shapes}
         row |= {"out_shapes": out_shapes} if in_shapes and out_shapes else {}
         label = trace.strings("label")
         yield row | ({"label": _text(label.codes[head], label.values)} if label.codes[head] >= 0 else {})
@@ -81,7 +81,7 @@ def _gap_rows(trace: Trace, claim: Claim, totals: Totals) -> Iterator[Row]:
             "op": f"{idle} ({OWNERS[owner]})",
             "kind": None,
             "count_per_step": round(len(ids) / (totals.count * totals.ranks), 3),
-            "ms_per_step": _ms(intervals.total(spans), totals.count),
+            "ms_per_step": _ms(intervals.total(spans), totals.count * totals.ranks),
             "shapes": None,
         }
 
