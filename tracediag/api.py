@@ -47,18 +47,35 @@ def explain(
     ignore: Iterable[str] = (),
     min_saving: float = 0.0,
     params: Mapping[str, Mapping[str, Param]] | None = None,
+    cache: bool = False,
 ) -> Report:
     """Name the causes of slowness in a Trace or in the file or files that `load` reads.
 
     rules: folders of more rules. select, ignore: ids or codes. min_saving: percent of the step that a predicted fix must save.
-    params: rule id -> parameter -> value. Raises what `load` raises, and RuleError for wrong rules or unknown names.
+    params: rule id -> parameter -> value. cache: take the report of the same files, rules and options from the user's cache folder, and
+    leave it there. Raises what `load` raises, and RuleError for wrong rules or unknown names.
     """
+    from tracediag import reportcache
+
+    folders = [str(folder) for folder in rules]
+    choice = {"select": sorted(select), "ignore": sorted(ignore), "min_saving": min_saving, "params": params}
+    paths = _paths(trace) if cache else []
+    key = reportcache.key_of(paths, folders, choice) if paths else None
+    report = reportcache.find(key)
+    if report is None:
+        report = _explained(trace, folders, choice)
+        if key is not None and reportcache.key_of(paths, folders, choice) == key:  # else a file has changed while it was read
+            reportcache.keep(key, report)
+    return report
+
+
+def _explained(trace: Trace | Paths | Sequence[Paths], rules: Sequence[str], choice: dict[str, Any]) -> Report:
     from tracediag import summary
     from tracediag.rules import load_rules
 
-    known = load_rules([str(folder) for folder in rules])
+    known = load_rules(rules)
     seen = _loaded(trace)
-    result = _run(seen, known, select=select, ignore=ignore, min_saving=min_saving, params=params)
+    result = _run(seen, known, **choice)
     return summary.summarize(seen, result, len(known))
 
 
@@ -88,10 +105,15 @@ def export(trace: Trace | Paths | Sequence[Paths], to: str, output: Paths, *, ru
     return forms.write_perfetto(seen, [(finding, result.spans[finding.fingerprint]) for finding in result.findings], Path(output))
 
 
-def _loaded(trace: Any) -> Trace:
+def _paths(trace: Any) -> list[str]:
+    """The paths given; empty for a Trace."""
     if isinstance(trace, (str, PathLike)):
-        return load(trace)
-    return load(*trace) if isinstance(trace, list | tuple) else trace
+        return [str(trace)]
+    return [str(path) for path in trace] if isinstance(trace, list | tuple) else []
+
+
+def _loaded(trace: Any) -> Trace:
+    return trace if not isinstance(trace, str | PathLike | list | tuple) else load(*_paths(trace))
 
 
 def record(request: LaunchRequest) -> LaunchResult:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracediag.errors import RuleError
+from tracediag.places import rules_folder
 from tracediag.rule import Param, Rule, RuleTest, Saving
 from tracediag.rulecheck import check_queries
 from tracediag.rulefields import parse_rule
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Param", "Rule", "RuleTest", "Saving", "load_rules", "override_params", "rules_folder", "select_rules"]
-
-
-def rules_folder() -> Path:
-    """Folder of the rules that come with tracediag: inside an installed package, else beside it in the source tree."""
-    package = Path(__file__).resolve().parent
-    installed = package / "_data" / "rules"
-    return installed if installed.is_dir() else package.parent / "rules"
 
 
 def load_rules(extra: Iterable[str | Path] = (), *, check_all: bool = False) -> tuple[Rule, ...]:

@@ -14,15 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import fsspec
-
 from tracediag.errors import InputError
 from tracediag.streams import LAYERS, Held, seekable, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["HEAD", "MAX_BYTES", "MAX_RATIO", "Source", "open_sources"]
+__all__ = ["HEAD", "MAX_BYTES", "MAX_RATIO", "Source", "local_files", "open_sources"]
 
 MAX_BYTES = 4 << 30
 """Most bytes that one compressed input may unpack to."""
@@ -131,6 +129,8 @@ def _file_source(place: Path, name: str, listed: bool = False) -> Source:
 
 
 def _url_source(url: str) -> Source:
+    import fsspec  # takes longer to import than a small file to read
+
     name = url.rstrip("/").rsplit("/", 1)[-1]
     try:
         file = fsspec.open(url, "rb")
@@ -141,16 +141,19 @@ def _url_source(url: str) -> Source:
 
 
 def _directory(place: Path) -> list[Source]:
-    files = sorted(file for file in place.rglob("*") if file.is_file())
-    names = [file.relative_to(place).as_posix() for file in files]
-    wanted = set(_wanted(names))
-    found: list[Source] = []
-    for file, name in zip(files, names, strict=True):
-        if name in wanted:
-            found += _container(_file_source(file, name, True))
+    found = [source for name, file in local_files(str(place)) for source in _container(_file_source(file, name, True))]
     if not found:
         raise InputError(f"{place}: no trace in this directory (looked for *.pt.trace.json, *.json.gz, *.xplane.pb)")
     return found
+
+
+def local_files(path: str) -> list[tuple[str, Path]]:
+    """(name, file) of the files behind a local path that are looked into: itself, or what can be a trace or facts in a directory."""
+    place = Path(path)
+    if not place.is_dir():
+        return [(place.name, place)]
+    files = {file.relative_to(place).as_posix(): file for file in sorted(place.rglob("*")) if file.is_file()}
+    return [(name, files[name]) for name in _wanted(list(files))]
 
 
 def _wanted(names: Sequence[str]) -> Iterator[str]:
