@@ -29,8 +29,8 @@ __all__ = ["MOST_BYTES", "MOST_SECONDS", "Outcome", "run_inputs", "try_input"]
 MOST_SECONDS = 10.0
 """CPU seconds that one input may take: of other processes on the machine they know nothing."""
 MOST_BYTES = 1 << 30
-KILL_SECONDS = 90.0
-"""Wall time after which a worker that does not answer is ended."""
+KILL_SECONDS, KILL_WALL = 30.0, 600.0
+"""CPU seconds, and seconds of a machine that may be busy with other things, after which a worker that does not answer is ended."""
 EXPLAINED = 50
 """One input in so many goes through the rules and all reports; the others are loaded and their health is checked."""
 _ADDRESS_SPACE = 8 << 30
@@ -176,7 +176,7 @@ class _Process:
         other.close()
 
     def give(self, number: int | None) -> None:
-        self.number, self.since = -1 if number is None else number, time.monotonic()
+        self.number, self.since, self.spent = -1 if number is None else number, time.monotonic(), self._cpu()
         with suppress(OSError):  # it has died: `receive` tells
             self.pipe.send(number)
 
@@ -188,11 +188,19 @@ class _Process:
         except (EOFError, OSError):
             self.process.join()
             return Outcome(self.number, "", "died", f"the process died (exit code {self.process.exitcode})", 0.0, 0)
-        taken = time.monotonic() - self.since
-        if taken < KILL_SECONDS:
+        taken, waited = self._cpu() - self.spent, time.monotonic() - self.since
+        if taken < KILL_SECONDS and waited < KILL_WALL:
             return None
         self.process.kill()
-        return Outcome(self.number, "", "hung", f"no answer within {taken:.0f} s", taken, 0)
+        return Outcome(self.number, "", "hung", f"no answer within {taken:.0f} CPU s, {waited:.0f} s", taken, 0)
+
+    def _cpu(self) -> float:
+        """CPU seconds of the worker so far; 0 where the system does not say."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_inputs(seed: int, numbers: Iterable[int], jobs: int, folder: Path) -> Iterator[Outcome]:

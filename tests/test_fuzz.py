@@ -23,6 +23,7 @@ from tracediag.errors import InputError, TracediagError
 from tracediag.links import DEEPEST, subtree_sums
 from tracediag.readers._jsonrepair import repair
 from tracediag.readers._wire import lockstep
+from tracediag.readers._xplane_names import copy_details, kernel_details
 from tracediag.runjson import read_run
 from tracediag.summary import summarize
 
@@ -195,3 +196,9 @@ def test_what_cannot_be_written_again_is_cleaned():
         "run.json", b'{"schema": "tracediag.run/1", "script": "\\ud800.py", "flags": {"a": NaN, "b": 1e999, "c": 1' + b"0" * 5000 + b"}}"
     )
     assert run == {"schema": "tracediag.run/1", "script": "?.py", "flags": {"a": None, "b": None, "c": None}}
+
+
+def test_numbers_of_thousands_of_digits_in_texts_are_no_numbers():
+    digits = "1" * 5000
+    assert kernel_details(f"regs:{digits} grid:{digits},2 block:\u00b2,3")["grid"] == [2]
+    assert copy_details(f"dest:{digits}") == {"dest": digits}

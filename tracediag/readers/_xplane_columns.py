@@ -240,5 +240,5 @@ def _detail_json(texts: dict[str, str]) -> str | None:
         elif name == "memcpy_details":
             found.update(copy_details(text))
         elif text:
-            found[name] = int(text) if name == "tracing_count" and text.isdigit() else text
+            found[name] = int(text) if name == "tracing_count" and text.isdecimal() and len(text) < 19 else text
     return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False) if found else None

@@ -78,10 +78,10 @@ def kernel_details(text: str) -> dict[str, Any]:
     for part in text.split():
         key, _, value = part.partition(":")
         if key in ("grid", "block"):
-            found[key] = [int(v) for v in value.split(",") if v.isdigit()]
+            found[key] = [int(v) for v in value.split(",") if v.isdecimal() and len(v) < 19]
         elif key == "occ_pct" and value != "0":
             found["est. achieved occupancy %"] = float(value) if re.fullmatch(r"[\d.]+", value) else value
-        elif key in keys and value.isdigit():
+        elif key in keys and value.isdecimal() and len(value) < 19:
             found[keys[key]] = int(value)
     return found
 
@@ -89,7 +89,11 @@ def kernel_details(text: str) -> dict[str, Any]:
 def copy_details(text: str) -> dict[str, Any]:
     """'kind_src:pageable size:112 dest:4 async:0' without the size, which is a column."""
     pairs = (part.partition(":") for part in text.split())
-    return {key: int(value) if value.isdigit() else value for key, _, value in pairs if value and key not in ("size", "num_bytes")}
+    return {
+        key: int(value) if value.isdecimal() and len(value) < 19 else value
+        for key, _, value in pairs
+        if value and key not in ("size", "num_bytes")
+    }
 
 
 def copy_bytes(text: str) -> int | None:
@@ -130,4 +134,4 @@ def input_dtypes(text: str | None) -> str | None:
 
 def tf_dtype(number: str) -> str | None:
     """Name of a tensorflow.DataType number."""
-    return _TYPE_NUMBERS.get(int(number)) if number.isdigit() else None
+    return _TYPE_NUMBERS.get(int(number)) if number.isdecimal() and len(number) < 19 else None
