@@ -21,6 +21,7 @@ from tracediag import api, sources
 from tracediag.engine import EngineResult
 from tracediag.errors import InputError, TracediagError
 from tracediag.links import DEEPEST, subtree_sums
+from tracediag.readers._coding import NONE, nanoseconds
 from tracediag.readers._jsonrepair import repair
 from tracediag.readers._wire import lockstep
 from tracediag.readers._xplane_names import copy_details, kernel_details
@@ -202,3 +203,8 @@ def test_numbers_of_thousands_of_digits_in_texts_are_no_numbers():
     digits = "1" * 5000
     assert kernel_details(f"regs:{digits} grid:{digits},2 block:\u00b2,3")["grid"] == [2]
     assert copy_details(f"dest:{digits}") == {"dest": digits}
+
+
+def test_times_with_endless_exponents_or_commas_leave_the_others_where_they_are():
+    texts = [b"1", b"1e999999999999999999", b'"2,3"', b"[4,5]", b"6.5", b"-1e999999"]
+    assert nanoseconds(texts).tolist() == [1000, NONE, NONE, NONE, 6500, NONE]

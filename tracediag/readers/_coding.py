@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,7 +206,7 @@ def nanoseconds(raws: Sequence[Any]) -> IntArray:
     width[owner] -= 1
     plain = _DIGITS[data].all() and len(ends) == len(raws) and (np.diff(owner) > 0).all() and (ends > starts).all()
     if not plain or decimals.max() > 3 or width.max() > 19 or (data[starts[width == 19]] == 57).any():
-        return np.fromiter((_exact(value) for value in text.split(b",")), np.int64, len(raws))
+        return np.fromiter((_exact(bytes(raw).replace(b'"', b"")) for raw in raws), np.int64, len(raws))
     digits = np.fromstring(text.replace(b".", b"").decode(), np.int64, sep=",")
     result: IntArray = digits * np.array([1000, 100, 10, 1])[decimals]
     return result
@@ -216,5 +216,5 @@ def _exact(text: bytes) -> int:
     try:
         value = Decimal(text.decode("ascii", "replace").strip()) * 1000
         return int(value.to_integral_value()) if abs(value) < 1 << 62 else NONE
-    except (InvalidOperation, ValueError, OverflowError):
+    except (ArithmeticError, ValueError):  # no number, or one whose exponent has no end
         return NONE
