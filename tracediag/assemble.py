@@ -66,7 +66,9 @@ def concat_ints(parts: Sequence[Ints]) -> Ints:
 
 
 def _constant(value: int | None, n: int) -> Ints:
-    return Ints(np.full(n, value or 0, np.int64), np.full(n, value is not None, np.bool_))
+    if value is None:
+        return Ints.empty(n)  # takes no memory as long as nothing is written
+    return Ints(np.full(n, value, np.int64), np.ones(n, np.bool_))
 
 
 def _origins(raws: Sequence[Raw]) -> list[int]:
@@ -123,7 +125,7 @@ def assemble(raws: Sequence[Raw], run: dict[str, Any] | None = None) -> Events:
         ints={column: concat_ints([getattr(raw, column) for raw in raws]) for column in _INTS},
         lane=_lanes(raws),
         framework=concat_coded([Coded(np.zeros(n, np.int32), (raw.framework,)) for raw, n in zip(raws, sizes, strict=True)]),
-        file=np.repeat(np.arange(len(raws)), sizes),
+        file=np.repeat(np.arange(len(raws)), sizes) if len(raws) > 1 else np.zeros(sum(sizes), np.int64),
         rank=concat_ints([_constant(raw.rank, n) for raw, n in zip(raws, sizes, strict=True)]),
         start=start.astype(np.int64),
         end=(start + duration).astype(np.int64),
