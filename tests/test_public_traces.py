@@ -151,8 +151,8 @@ GPU_FILES = [
     for path in sorted((ROOT / folder).glob("*.*"))
 ]
 NOT_REPLAYED = {
-    "kineto-cuda/3416a6.json.gz": "cut down by hand: 16 of 18 device ops without their launch, 4 of them long after the last step",
-    "kineto-rocm/b6a467.json.gz": "thinned: launches of 15 of 558 device ops, which were queued before the recording began",
+    "kineto-cuda/3416a6.json.gz": "cut down: 16 of 18 device ops without their launch, some of them 50 ms after the last step",
+    "kineto-rocm/b6a467.json.gz": "thinned: the launches of 15 of 558 device ops only",
 }
 """Files whose replay misses the recorded steps by more than 5 %, and why: nothing is predicted from them."""
 
