@@ -84,7 +84,7 @@ def test_stronger_boundary_restarts_the_series(child, tmp_path):
     recorder.boundary("backward", "torch")
     recorder.boundary("optimizer", "torch")
     assert fake.log == []
-    assert len(recorder.series) == 2 and recorder.series.columns["loader_ns"] == [50, 5]
+    assert len(recorder.series) == 2 and recorder.series.as_json()["loader_ns"] == [50, 5]
 
 
 def test_pause_is_no_part_of_a_step(child, tmp_path):

@@ -31,6 +31,10 @@ class Cycle:
             ends.append(now)
         return ends
 
+    def alone(self, key: Hashable) -> bool:
+        """`key` is the known end, and nothing came before it: a whole round of one event."""
+        return self.end is not None and not self._seen and key == self.end
+
     def _outgrown(self, key: Hashable) -> bool:
         return sum(key == known for known, _ in self._seen) >= PATIENCE
 

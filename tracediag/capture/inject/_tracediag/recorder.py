@@ -174,7 +174,7 @@ class Recorder:
                 self._open_window(track, name)
             elif self.config.stop_after_window and track.windows_done(self.adapters.get(track.framework)):
                 self.stop_script()
-            elif self.runfile.due(now):
+            elif now >= self.runfile.next_ns:
                 self._flush(facts=False)
 
     def _upgrade(self, track: Track, kind: str) -> None:

@@ -35,7 +35,7 @@ class RunFile:
         self.ended = "running"
         self.windows: list[dict[str, Any]] = []
         self.facts: dict[str, dict[str, Any]] = {}
-        self._next_ns = 0
+        self.next_ns = 0  # when a regular write is due: every two seconds, and never more than 0.3 % of the time
 
     def add_window(self, track: Track, files: list[str]) -> None:
         """Record the files of a window that has just been written."""
@@ -55,10 +55,6 @@ class RunFile:
                     os.remove(path)
         self.windows = [window for window in self.windows if window["framework"] != framework]
 
-    def due(self, now: int) -> bool:
-        """Time for a regular write: every two seconds, and never more than 0.3 % of the time."""
-        return now >= self._next_ns
-
     def write(self, series: Series, adapters: dict[str, Any], notes: list[dict[str, str]], lines: list[Any] | None = None) -> None:
         """Write run.json. Raises OSError."""
         start = perf_counter_ns()
@@ -69,7 +65,7 @@ class RunFile:
             stream.write(json.dumps(self._content(series, adapters, notes, lines or []), separators=(",", ":"), default=str))
         os.replace(scratch, path)
         end = perf_counter_ns()
-        self._next_ns = end + max(PERIOD_NS, PAUSE * (end - start))
+        self.next_ns = end + max(PERIOD_NS, PAUSE * (end - start))
 
     def _name(self) -> str:
         return "run.json" if self.config.rank == 0 else f"run.rank{self.config.rank}.json"

@@ -35,8 +35,7 @@ class Series:
     def __init__(self) -> None:
         self.wall: list[int] = []
         self.profiled: list[int] = []
-        self.columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
-        self._adders = [(name, column.append) for name, column in self.columns.items()]
+        self._values: list[tuple[Any, ...]] = []  # of COLUMNS
         self.batch: list[int | None] = []
         self.batches: dict[str, int] = {}
         self.started = False
@@ -69,10 +68,8 @@ class Series:
         self._starts.append(self._start_ns)
         self.wall.append(wall)
         self.profiled.append(int(profiled))
-        get = values.get
-        for name, add in self._adders:
-            add(get(name))
-        text = get("batch")
+        self._values.append(tuple(map(values.get, COLUMNS)))
+        text = values.get("batch")
         if text is None:
             self.batch.append(None)
         else:
@@ -89,20 +86,21 @@ class Series:
         few = weaker <= HOLD_BACK
         self._start_ns = self._starts[keep] if few else self._starts[-1]
         for row in range(keep if few else len(self.wall) - 1, len(self.wall)):
-            self._carried = merge_samples(self._carried, self._values(row))
-        columns: list[list[Any]] = [self.wall, self.profiled, self.batch, self._starts, *self.columns.values()]
+            self._carried = merge_samples(self._carried, self._row(row))
+        columns: list[list[Any]] = [self.wall, self.profiled, self.batch, self._starts, self._values]
         for column in columns:
             del column[keep:]
 
-    def _values(self, row: int) -> dict[str, Any]:
+    def _row(self, row: int) -> dict[str, Any]:
         index = self.batch[row]
         batch = None if index is None else list(self.batches)[index]
-        return {**{name: column[row] for name, column in self.columns.items()}, "batch": batch}
+        return {**dict(zip(COLUMNS, self._values[row])), "batch": batch}
 
     def as_json(self) -> dict[str, Any]:
         """The `step_series` of run.json; a column that was never filled is null."""
         table: dict[str, Any] = {"wall_ns": self.wall, "profiled": self.profiled, "batch": self.batch}
-        for name, column in self.columns.items():
+        for place, name in enumerate(COLUMNS):
+            column = [values[place] for values in self._values]
             table[name] = column if any(value is not None for value in column) else None
         return table
 

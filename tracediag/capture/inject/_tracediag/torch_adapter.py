@@ -167,6 +167,9 @@ class TorchAdapter:
 
     def _boundaries(self, kind: str, key: Any, now: int) -> None:
         cycle = self._cycles[kind]
+        if cycle.alone(key):  # nearly always
+            self.recorder.boundary(kind, "torch")
+            return
         ends = cycle.event(key, now)
         if cycle.end is None:
             self._pending = merge_samples(self._pending, self._measure())
@@ -245,10 +248,11 @@ class TorchAdapter:
 
     def sample(self) -> dict[str, Any]:
         """Values at the end of a step: when it is told late, those taken when it was."""
-        values = self._pending
-        if not self._late:
-            values = merge_samples(values, self._measure()) if values else self._measure()
-        self._pending, self._late = {}, False
+        values = self._measure() if not self._late else {}
+        if self._pending:
+            values = merge_samples(self._pending, values)
+            self._pending = {}
+        self._late = False
         self._steps += 1
         self._eval_before[0], self._eval_before[1] = self._eval_before[1], self._eval_calls
         self._eval_calls = 0
