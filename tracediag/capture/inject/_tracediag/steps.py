@@ -94,7 +94,7 @@ class Series:
     def _row(self, row: int) -> dict[str, Any]:
         index = self.batch[row]
         batch = None if index is None else list(self.batches)[index]
-        return {**dict(zip(COLUMNS, self._values[row])), "batch": batch}
+        return {**dict(zip(COLUMNS, self._values[row])), "batch": batch}  # noqa: B905 - strict wants Python 3.10, scripts may run on 3.9
 
     def as_json(self) -> dict[str, Any]:
         """The `step_series` of run.json; a column that was never filled is null."""
