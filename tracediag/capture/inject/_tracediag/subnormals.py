@@ -11,7 +11,7 @@ from typing import Any
 
 from . import guard
 
-OFTEN, SELDOM, MOST = 48, 16, 128  # every step so long, then every so many steps, and no more than so many looks
+OFTEN, SELDOM, MOST = 48, 64, 128  # every step so long, then every so many steps, and no more than so many looks
 VALUES = 4  # what passes the model is looked at in every so many of them: that is inside the step
 TENSORS, ELEMENTS, LEAST = 24, 256, 16
 WORTH = 0.01  # a part of subnormal numbers from which on the processor itself is tried
