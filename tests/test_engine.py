@@ -272,3 +272,18 @@ def test_rule_tests_tell_what_differs() -> None:
     assert all(part in said for part in ("share is 0.5", "'nothing' is not in the message", "group is not 'other'"))
     assert "expected silence" in (run_rule_test(real, replace(firing, expect={"fires": False})) or "")
     assert "no column" in (run_rule_test(real, replace(firing, given={"ops": [{"name": "x", "op_id": 1}]})) or "")
+
+
+def test_shared_views_become_tables_where_two_queries_read_them() -> None:
+    from tracediag.database import share
+
+    trace = Trace.from_rows({"ops": [{"name": "aten::mm", "start_ns": 0, "dur_ns": 10}]})
+    connection = trace.connection()
+    before = connection.execute("SELECT * FROM work ORDER BY ALL").fetchall()
+    share(connection, ["SELECT * FROM work", "SELECT op_id FROM work", "SELECT * FROM stalls"])
+    kinds = dict(connection.execute("SELECT view_name, 1 FROM duckdb_views() WHERE NOT internal").fetchall())
+    assert "work" not in kinds
+    assert {"stalls", "blocking"} <= set(kinds)
+    assert connection.execute("SELECT * FROM work ORDER BY ALL").fetchall() == before
+    share(connection, ["SELECT * FROM stalls", "SELECT * FROM blocking"])
+    assert "blocking" not in dict(connection.execute("SELECT view_name, 1 FROM duckdb_views() WHERE NOT internal").fetchall())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,9 @@ from tracediag.columns import Coded, Ints
 from tracediag.schema import TABLES, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["Cells", "connect", "create", "frame", "series", "views"]
+__all__ = ["Cells", "connect", "create", "frame", "series", "share", "views"]
 
 Cells = Coded | Ints | npt.NDArray[Any]
 """One column: dictionary-coded strings, nullable integers, or a plain array."""
@@ -67,6 +69,47 @@ def views() -> tuple[str, ...]:
     """Text of the shared views, one file a topic, in order of their names."""
     folder = Path(__file__).with_name("tables")
     return tuple(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql")))
+
+
+def share(connection: duckdb.DuckDBPyConnection, queries: Iterable[str]) -> None:
+    """Work out once each shared view that two or more of the queries (or views that they use) read: it becomes a table of its rows.
+
+    A view that fails is left as it is: the rules that read it say why. Views read other views by name, so both forms are alike.
+    """
+    texts = dict(_definitions())
+    used: Counter[str] = Counter()
+    for query in queries:
+        used.update(_read(query, texts))
+    for name in texts:
+        if used[name] < 2 or not _is_view(connection, name):
+            continue
+        try:
+            connection.execute(f'CREATE TABLE "{name}__rows" AS SELECT * FROM "{name}"')
+        except duckdb.Error:
+            continue
+        connection.execute(f'DROP VIEW "{name}"')
+        connection.execute(f'ALTER TABLE "{name}__rows" RENAME TO "{name}"')
+
+
+def _definitions() -> Iterator[tuple[str, str]]:
+    """(name, text) of each shared view, those that others read first."""
+    for text in views():
+        for part in re.split(r"(?=^CREATE VIEW )", text, flags=re.MULTILINE)[1:]:
+            yield part.split(maxsplit=3)[2], part
+
+
+def _read(query: str, texts: Mapping[str, str]) -> set[str]:
+    """Names of the shared views that a query reads, itself or through others."""
+    found: set[str] = set()
+    words = set(re.findall(r"\w+", query))
+    for name in texts:
+        if name in words:
+            found |= {name} | _read(texts[name].split(maxsplit=3)[3], {other: text for other, text in texts.items() if other != name})
+    return found
+
+
+def _is_view(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    return connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [name]).fetchall()[0][0] == 1
 
 
 def connect(frames: Mapping[str, pd.DataFrame]) -> duckdb.DuckDBPyConnection:

@@ -11,6 +11,7 @@ import duckdb
 
 from tracediag import whatif
 from tracediag.claims import Claim, RowError, Totals, claims_of, totals_of
+from tracediag.database import share
 from tracediag.evidence import evidence, fill_message, places
 from tracediag.findings import Finding, Fix
 from tracediag.ownership import Owned, settle
@@ -68,6 +69,7 @@ def run(
     totals, whole = totals_of(trace), totals_of(trace, warm=False)
     claims: list[Claim] = []
     skipped: list[dict[str, str]] = []
+    share(trace.connection(), [rule.query for rule in chosen if not _not_applicable(trace, rule)])
     for rule in sorted(chosen, key=lambda rule: (rule.code, rule.id)):
         found, reason = _apply(trace, rule, totals if rule.owns else whole, seconds)
         claims += found
