@@ -109,7 +109,7 @@ def _read(query: str, texts: Mapping[str, str]) -> set[str]:
 
 
 def _is_view(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    return connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [name]).fetchall()[0][0] == 1
+    return len(connection.execute("SELECT 1 FROM duckdb_views() WHERE view_name = ?", [name]).fetchall()) == 1
 
 
 def connect(frames: Mapping[str, pd.DataFrame]) -> duckdb.DuckDBPyConnection:

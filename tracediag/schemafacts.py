@@ -140,7 +140,7 @@ FACTS: tuple[Table, ...] = (
             Column("function", "VARCHAR", "function of that line"),
             Column("calls", "VARCHAR", "names called on that line, as JSON", source="the script's source"),
             Column("caller", "VARCHAR", "library function that called the user's function"),
-            Column("library", "VARCHAR", "library function that the line called (the one that tells most): torch/serialization.py:save; NULL: none in Python"),
+            Column("library", "VARCHAR", "library function that the line called, the one that tells most; NULL: none in Python"),
             Column("leaf", "VARCHAR", "innermost library function"),
             Column("looks", "BIGINT", "looks that found it"),
             Column("ns", "BIGINT", "time given to it", "ns"),
