@@ -1,0 +1,48 @@
+import argparse
+import time
+import torch
+import torch.nn as nn
+
+
+class Tagger(nn.Module):
+    def __init__(self, vocab, tags, dim, hidden):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, dim)
+        self.lstm = nn.LSTM(dim, hidden, batch_first=True)
+        self.proj = nn.Linear(hidden, tags)
+
+    def forward(self, tokens):
+        out, _ = self.lstm(self.embed(tokens))
+        return self.proj(out)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--steps", type=int, default=60)
+    p.add_argument("--seq", type=int, default=120)
+    p.add_argument("--batch", type=int, default=16)
+    a = p.parse_args()
+    torch.manual_seed(2)
+    model = Tagger(500, 12, 32, 48)
+    opt = torch.optim.Adam(model.parameters(), lr=2e-3)
+    ce = nn.CrossEntropyLoss()
+    data = torch.randint(500, (256, a.seq))
+    tags = data % 12
+    dur = []
+    for s in range(a.steps):
+        t0 = time.perf_counter()
+        pick = torch.randint(256, (a.batch,))
+        logits = model(data[pick])
+        loss = ce(logits.reshape(-1, 12), tags[pick].reshape(-1))
+        opt.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        dur.append(time.perf_counter() - t0)
+        if s % 15 == 0:
+            print(f"step {s:3d} loss {loss.item():.4f}")
+    print(f"STEP_MS {1000 * sum(dur[8:]) / len(dur[8:]):.3f}")
+
+
+if __name__ == "__main__":
+    main()
