@@ -14,6 +14,7 @@ from tracediag.claims import Claim, RowError, Totals, claims_of, totals_of
 from tracediag.database import share
 from tracediag.evidence import evidence, fill_message, places
 from tracediag.findings import Finding, Fix
+from tracediag.occurs import Words
 from tracediag.ownership import Owned, settle
 from tracediag.rules import override_params, select_rules
 from tracediag.severity import capped, order_findings, severity_of
@@ -67,13 +68,7 @@ def run(
     chosen = select_rules(override_params(rules, params or {}), select, ignore)
     by_id = {rule.id: rule for rule in chosen}
     totals, whole = totals_of(trace), totals_of(trace, warm=False)
-    claims: list[Claim] = []
-    skipped: list[dict[str, str]] = []
-    share(trace.connection(), [rule.query for rule in chosen if not _not_applicable(trace, rule)])
-    for rule in sorted(chosen, key=lambda rule: (rule.code, rule.id)):
-        found, reason = _apply(trace, rule, totals if rule.owns else whole, seconds)
-        claims += found
-        skipped += [{"rule": rule.id, "reason": reason}] if reason else []
+    claims, skipped = _claims(trace, chosen, totals, whole, seconds)
     settled = settle(claims, by_id, totals)
     priced = whatif.forecast(trace, [(owned.claim, by_id[owned.claim.rule]) for owned in settled], totals)
     findings = []
@@ -86,11 +81,23 @@ def run(
     return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped), spans, priced.facts)
 
 
+def _claims(trace: Trace, rules: Sequence[Rule], totals: Totals, whole: Totals, seconds: float) -> tuple[list[Claim], list[dict[str, str]]]:
+    """The claims of all rules, and {rule, reason} of each that could not be applied; what a rule is about does not occur: neither."""
+    reasons, words = _not_applicable(trace, rules), Words(trace)
+    asked = {rule.id for rule in rules if rule.id not in reasons and words.meet(rule.occurs)}
+    share(trace.connection(), [rule.query for rule in rules if rule.id in asked])
+    claims: list[Claim] = []
+    order = sorted(rules, key=lambda rule: (rule.code, rule.id))
+    for rule in order:
+        if rule.id in asked:
+            found, reason = _apply(trace, rule, totals if rule.owns else whole, seconds)
+            claims += found
+            reasons |= {rule.id: reason} if reason else {}
+    return claims, [{"rule": rule.id, "reason": reasons[rule.id]} for rule in order if rule.id in reasons]
+
+
 def _apply(trace: Trace, rule: Rule, totals: Totals, seconds: float) -> tuple[list[Claim], str | None]:
-    """The claims of one rule, or why it was skipped."""
-    reason = _not_applicable(trace, rule)
-    if reason:
-        return [], reason
+    """The claims of one rule, or why it failed."""
     try:
         return claims_of(trace, rule, totals, seconds=seconds), None
     except duckdb.InterruptException:
@@ -99,17 +106,19 @@ def _apply(trace: Trace, rule: Rule, totals: Totals, seconds: float) -> tuple[li
         return [], "failed: " + str(error).strip().splitlines()[0]
 
 
-def _not_applicable(trace: Trace, rule: Rule) -> str | None:
-    frameworks = set(trace.frameworks)
-    if frameworks and not frameworks & set(rule.frameworks):
-        return f"holds for {', '.join(rule.frameworks)}; this is {', '.join(sorted(frameworks))}"
-    missing = [name for name in rule.needs if not trace.has(name)]
-    if missing:
-        return f"the trace has no {', '.join(missing)}"
-    kinds = device_types(trace)
-    if "any" not in rule.devices and not kinds & set(rule.devices):
-        return f"holds on {', '.join(rule.devices)}; this trace is of {', '.join(sorted(kinds))}"
-    return None
+def _not_applicable(trace: Trace, rules: Iterable[Rule]) -> dict[str, str]:
+    """Why rules cannot judge this trace, by the id of the rule."""
+    frameworks, kinds = set(trace.frameworks), device_types(trace)
+    reasons = {}
+    for rule in rules:
+        missing = [name for name in rule.needs if not trace.has(name)]
+        if frameworks and not frameworks & set(rule.frameworks):
+            reasons[rule.id] = f"holds for {', '.join(rule.frameworks)}; this is {', '.join(sorted(frameworks))}"
+        elif missing:
+            reasons[rule.id] = f"the trace has no {', '.join(missing)}"
+        elif "any" not in rule.devices and not kinds & set(rule.devices):
+            reasons[rule.id] = f"holds on {', '.join(rule.devices)}; this trace is of {', '.join(sorted(kinds))}"
+    return reasons
 
 
 def device_types(trace: Trace) -> set[str]:

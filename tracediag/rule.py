@@ -49,7 +49,10 @@ class RuleTest:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule file. `query` is one SELECT that returns a row per claimed op, gap or step; see docs/writing-rules."""
+    """One rule file. `query` is one SELECT that returns a row per claimed op, gap or step; see docs/writing-rules.
+
+    occurs: words that must occur for the query to return anything (see `occurs.Words.meet`); without them it is not run.
+    """
 
     id: str
     code: str
@@ -60,6 +63,7 @@ class Rule:
     confidence: str
     needs: tuple[str, ...]
     devices: tuple[str, ...]
+    occurs: tuple[str, ...]
     summary: str
     why: str
     fix: tuple[Fix, ...]

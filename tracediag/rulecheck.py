@@ -13,6 +13,7 @@ from tracediag.columns import ROLES
 from tracediag.database import connect
 from tracediag.findings import CONFIDENCES
 from tracediag.kinds import KINDS, PHASES
+from tracediag.occurs import pattern_problem
 from tracediag.schema import TABLES
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def check_query(rule: Rule, connection: duckdb.DuckDBPyConnection) -> list[str]:
         return ["query: must be exactly one SELECT"]
     problems = _check_params(rule, set(statements[0].named_parameters))
     problems += [f"needs: no table or column {name!r}" for name in rule.needs if name not in TRACE_NEEDS and not _exists(name, connection)]
+    problems += [f"occurs: {problem}" for problem in map(pattern_problem, rule.occurs) if problem]
     problems += _check_words(rule.query)
     problems += [f"query: {word}() is not the same in every run" for word in sorted(set(_UNSTEADY.findall(rule.query)))]
     if problems and any(problem.startswith("params") for problem in problems):

@@ -140,6 +140,7 @@ def _rule(f: _Fields, path: Path) -> Rule:
         confidence=f.choice("confidence", CONFIDENCES, "possible"),
         needs=f.texts("needs"),
         devices=f.texts("devices", DEVICES) or ("any",),
+        occurs=f.texts("occurs"),
         summary=f.text("summary"),
         why=f.text("why"),
         fix=_fixes(f),
