@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,3 +41,9 @@ def test_rule_is_documented_and_tested(rule: Rule) -> None:
 def test_vocabularies_are_the_closed_ones() -> None:
     assert vocabularies()["kind"] == set(KINDS)
     assert vocabularies()["phase"] == set(PHASES)
+
+
+def test_without_its_tests_a_rule_is_the_same() -> None:
+    for whole, bare in zip(load_rules(), load_rules(tests=False), strict=True):
+        assert bare.tests == ()
+        assert all(getattr(whole, field.name) == getattr(bare, field.name) for field in fields(whole) if field.name != "tests")

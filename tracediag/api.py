@@ -73,7 +73,7 @@ def _explained(trace: Trace | Paths | Sequence[Paths], rules: Sequence[str], cho
     from tracediag import summary
     from tracediag.rules import load_rules
 
-    known = load_rules(rules)
+    known = load_rules(rules, tests=False)
     seen = _loaded(trace)
     result = _run(seen, known, **choice)
     return summary.summarize(seen, result, len(known))
@@ -101,7 +101,7 @@ def export(trace: Trace | Paths | Sequence[Paths], to: str, output: Paths, *, ru
         return forms.write_tables(seen, to, Path(output))
     from tracediag.rules import load_rules
 
-    result = _run(seen, load_rules([str(folder) for folder in rules]))
+    result = _run(seen, load_rules([str(folder) for folder in rules], tests=False))
     return forms.write_perfetto(seen, [(finding, result.spans[finding.fingerprint]) for finding in result.findings], Path(output))
 
 

@@ -30,6 +30,8 @@ EXPECTATIONS = ("fires", "confidence", "severity", "share", "group", "message_co
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _CODE = re.compile(r"[A-Z]\d\d")
+_TESTS = re.compile(r"^tests:.*\n?(?:(?:[ #-].*)?(?:\n|\Z))*", re.MULTILINE)
+"""The field `tests` with all that belongs to it: lines that are indented, empty, or begin with a hyphen."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C loader is there in most builds
@@ -108,8 +110,13 @@ class _Fields:
                 self.fail(str(name), f"unknown field (known: {', '.join(sorted(self.seen))})")
 
 
-def parse_rule(text: str, path: Path) -> tuple[Rule | None, list[str]]:
-    """The rule in `text` and what is wrong with it; the rule is None when the text is no YAML mapping."""
+def parse_rule(text: str, path: Path, *, tests: bool = True) -> tuple[Rule | None, list[str]]:
+    """The rule in `text` and what is wrong with it; the rule is None when the text is no YAML mapping.
+
+    tests: False leaves its tests out, unread: they are most of the text.
+    """
+    if not tests:
+        text = _TESTS.sub("", text)
     try:
         data = yaml.load(text, Loader=_Loader)  # a subclass of the safe loader
     except yaml.YAMLError as error:
@@ -118,14 +125,15 @@ def parse_rule(text: str, path: Path) -> tuple[Rule | None, list[str]]:
         return None, ["not a mapping of fields"]
     errors: list[str] = []
     fields = _Fields(data, errors)
-    rule = _rule(fields, path)
+    rule = _rule(fields, path, tests)
     fields.close()
     _check_names(rule, path, fields)
-    _check_tests(rule, fields)
+    if tests:
+        _check_tests(rule, fields)
     return rule, errors
 
 
-def _rule(f: _Fields, path: Path) -> Rule:
+def _rule(f: _Fields, path: Path, tests: bool) -> Rule:
     umbrella = f.flag("umbrella", False)
     owns = f.flag("owns", not umbrella)
     if umbrella and owns:
@@ -154,7 +162,7 @@ def _rule(f: _Fields, path: Path) -> Rule:
         excludes=f.texts("excludes"),
         references=f.texts("references"),
         since=f.text("since"),
-        tests=_tests(f),
+        tests=_tests(f) if tests else (),
         path=str(path),
     )
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Param", "Rule", "RuleTest", "Saving", "load_rules", "override_params", "rules_folder", "select_rules"]
 
 
-def load_rules(extra: Iterable[str | Path] = (), *, check_all: bool = False) -> tuple[Rule, ...]:
-    """The bundled rules and those of other folders or files, in order of code and id.
+def load_rules(extra: Iterable[str | Path] = (), *, check_all: bool = False, tests: bool = True) -> tuple[Rule, ...]:
+    """The bundled rules and those of other folders or files, in order of code and id. tests: False for bundled rules without theirs.
 
     Queries are checked against the schema for the extra rules; for the bundled ones only with `check_all`, since the test-suite
     has done it. Raises RuleError that lists every error of every file, one a line.
@@ -29,7 +29,7 @@ def load_rules(extra: Iterable[str | Path] = (), *, check_all: bool = False) -> 
     rules: list[Rule] = []
     problems: list[str] = []
     for path in [*bundled, *mine]:
-        rule, errors = parse_rule(path.read_text(encoding="utf-8"), path)
+        rule, errors = parse_rule(path.read_text(encoding="utf-8"), path, tests=tests or path in mine)
         problems += [f"{path.name}: {error}" for error in errors]
         rules += [rule] if rule is not None else []
     problems += _clashes(rules)
