@@ -7,6 +7,7 @@ none is empty; `merge` makes one, the other functions expect and return merged s
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tracediag.columns import IntArray
 
@@ -38,35 +39,40 @@ def total(spans: Spans) -> int:
     return int(np.sum(spans[1] - spans[0]))
 
 
-def _depth(edges: IntArray, spans: Spans) -> IntArray:
-    """For a merged set: 1 where the elementary interval that begins at `edges[i]` lies inside it, else 0."""
-    return np.searchsorted(spans[0], edges, "right") - np.searchsorted(spans[1], edges, "right")
+def _inside(a: Spans, b: Spans) -> tuple[IntArray, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Sorted edges of two merged sets, and whether the elementary interval that begins at each lies inside `a`, inside `b`.
+
+    Of edges at one time only the last one begins an interval with a length.
+    """
+    edges = np.concatenate([*a, *b])
+    order = np.argsort(edges, kind="stable")  # four sorted runs: a merge
+    turns = np.repeat(np.array([[1, 0], [-1, 0], [0, 1], [0, -1]], np.int32), [len(a[0]), len(a[1]), len(b[0]), len(b[1])], axis=0)
+    depth = np.cumsum(turns[order], axis=0)
+    return edges[order], depth[:, 0] > 0, depth[:, 1] > 0
 
 
-def _select(edges: IntArray, wanted: np.ndarray) -> Spans:
+def _select(edges: IntArray, wanted: npt.NDArray[np.bool_]) -> Spans:
     """The merged set of the elementary intervals [edges[i], edges[i + 1]) that are wanted."""
     keep = wanted[:-1]
     return merge(edges[:-1][keep], edges[1:][keep])
-
-
-def _edges(*sets: Spans) -> IntArray:
-    return np.sort(np.concatenate([part for spans in sets for part in spans]), kind="stable")
 
 
 def intersect(a: Spans, b: Spans) -> Spans:
     """Time in both merged sets."""
     if len(a[0]) == 0 or len(b[0]) == 0:
         return empty()
-    edges = _edges(a, b)
-    return _select(edges, (_depth(edges, a) > 0) & (_depth(edges, b) > 0))
+    if len(b[0]) == 1:
+        return clip(a, int(b[0][0]), int(b[1][0]))
+    edges, in_a, in_b = _inside(a, b)
+    return _select(edges, in_a & in_b)
 
 
 def subtract(a: Spans, b: Spans) -> Spans:
     """Time in merged set `a` and not in merged set `b`."""
     if len(a[0]) == 0 or len(b[0]) == 0:
         return a
-    edges = _edges(a, b)
-    return _select(edges, (_depth(edges, a) > 0) & (_depth(edges, b) == 0))
+    edges, in_a, in_b = _inside(a, b)
+    return _select(edges, in_a & ~in_b)
 
 
 def clip(spans: Spans, start: int, end: int) -> Spans:
