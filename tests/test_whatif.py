@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tracediag.claims import totals_of
 from tracediag.rule import Saving
 from tracediag.trace import Trace
 from tracediag.whatif import predict
@@ -73,3 +74,121 @@ def test_a_small_rest_gives_only_the_lower_end(trace, by_series):
     speedup = predict(trace, claim(0.95, by_series), rule())
     assert speedup.low > 5
     assert speedup.high is None
+
+
+def series(walls, ops=(), steps=STEPS, first=None):
+    """A trace whose run was timed step by step, walls in ns; first: first step of the recording."""
+    run = {} if first is None else {"windows": [{"first_step": first, "steps": 2}]}
+    rows = [{"step": n, "wall_ns": wall} for n, wall in enumerate(walls)]
+    return Trace.from_rows({"ops": list(ops), "steps": steps, "step_series": rows, "run": run})
+
+
+def on_series(trace, claimed, keep=(None, None), ops=()):
+    """A claim of so many ns of these steps, owned whole, and the totals it is a part of."""
+    totals = totals_of(trace)
+    claimed = {step: ns for step, ns in claimed.items() if step in totals.series_steps.tolist()}
+    taken = np.asarray(list(claimed.values()), np.int64)
+    part = claim(taken.sum() / totals.series_ns, True, keep, ops)
+    part.series_steps, part.series_claims = np.asarray(list(claimed), np.int64), taken
+    return part, totals
+
+
+def predicted(trace, claimed, transform="keep", **more):
+    part, totals = on_series(trace, claimed, **more)
+    return predict(trace, part, rule(transform), None, totals)
+
+
+def holds(speedup, ratio):
+    return 0.8 * speedup.low <= ratio <= 1.25 * speedup.high and speedup.high <= 2.5 * speedup.low
+
+
+def test_untouched_steps_tell_what_a_step_takes_after_the_fix():
+    walls = [100] + [100, 100, 100, 100, 5000] * 6
+    speedup = predicted(series(walls), {n: 4900 for n, wall in enumerate(walls) if wall > 100})
+    assert holds(speedup, np.mean(walls[1:]) / 100)  # nine tenths of the step are claimed, and yet there is an upper end
+
+
+def test_the_echo_of_a_touched_step_goes_with_it():
+    walls = [100] * 30
+    walls[10], walls[11] = 5000, 4500  # compiled again, and the new program once more for the usual batch
+    speedup = predicted(series(walls), {10: 4900})
+    assert holds(speedup, np.mean(walls[1:]) / 100)
+    apart = [100] * 30
+    apart[10], apart[20] = 5000, 4500  # a long step elsewhere has another cause and stays
+    assert holds(predicted(series(apart), {10: 4900}), sum(apart) / (sum(apart) - 4900))
+
+
+def test_what_is_not_claimed_of_a_touched_step_stays():
+    walls = [100, 100, 100, 100, 100, 2000] * 6
+    half, whole = ({n: ns for n, wall in enumerate(walls) if wall > 100} for ns in (900, 1900))
+    assert predicted(series(walls), half).low < predicted(series(walls), whole).low
+
+
+def test_few_untouched_steps_tell_nothing():
+    walls = [100] * 5 + [2000] * 20
+    speedup = predicted(series(walls), {n: 1990 for n, wall in enumerate(walls) if wall > 100})
+    assert speedup.high is None
+
+
+def test_untouched_steps_that_differ_too_much_are_no_measure():
+    walls = [100] * 20 + [1900] * 20
+    walls[5] = 200_000  # once, and nobody knows why
+    trace, claimed = series(walls), dict.fromkeys(range(20, 40), 1800)
+    part, totals = on_series(trace, claimed)
+    assert predict(trace, part, rule(), None, totals) == predict(trace, part, rule())
+
+
+def test_at_least_stays_without_an_upper_end_on_the_series():
+    walls = [100] + [100, 100, 100, 100, 5000] * 6
+    assert predicted(series(walls), {n: 4900 for n, wall in enumerate(walls) if wall > 100}, "at_least").high is None
+
+
+def growing(base=10_000, slope=10_000, count=60):
+    return [base + slope * n for n in range(count)]
+
+
+def test_the_beginning_of_a_growing_run_tells_what_a_step_takes():
+    walls = growing()
+    trace = series(walls, first=5)
+    speedup = predicted(trace, {n: wall - 10_000 for n, wall in enumerate(walls)})
+    assert holds(speedup, np.mean(walls[5:]) / 10_000)
+
+
+@pytest.mark.parametrize("early", [[400_000, 300_000, 350_000, 420_000, 500_000], [90_000, 50_000, 40_000, 20_000, 10_000]])
+def test_a_warm_up_is_no_beginning_of_a_growing_run(early):
+    walls = early + growing()[5:]
+    speedup = predicted(series(walls, first=5), {n: 9 * wall // 10 + n for n, wall in enumerate(walls)})
+    assert speedup.high is None
+
+
+def test_a_share_that_does_not_grow_is_no_growing_run():
+    walls = growing()
+    speedup = predicted(series(walls, first=5), {n: 9 * wall // 10 for n, wall in enumerate(walls)})
+    assert speedup.high is None
+
+
+def compiled(work):
+    """Each recorded step of 1000 ns: 900 ns of compiling, then so many ns of an operator."""
+    steps = [{"step": n, "start_ns": n * 1000, "end_ns": n * 1000 + 1000} for n in range(4)]
+    rows = [[("compile", n * 1000, 900), ("aten::mm", n * 1000 + 900, work)] for n in range(4)]
+    ops = [{"name": name, "start_ns": start, "dur_ns": ns} for pair in rows for name, start, ns in pair]
+    return series([1000] * 30, ops, steps), tuple(range(0, 8, 2))
+
+
+def test_where_each_step_is_touched_the_other_operators_bound_what_stays():
+    trace, ops = compiled(70)
+    speedup = predicted(trace, dict.fromkeys(range(30), 900), ops=ops)
+    assert holds(speedup, 1000 / 80)
+
+
+def test_operators_beyond_what_is_left_bound_nothing():
+    trace, ops = compiled(100)
+    assert predicted(trace, dict.fromkeys(range(30), 950), ops=ops).high is None
+    assert predicted(trace, dict.fromkeys(range(30), 900)).high is None  # the trace does not tell whose they are
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.8, 0.84])
+def test_no_interval_is_wider_than_two_and_a_half(trace, share):
+    for keep in ((None, None), (0.0, 0.9)):
+        speedup = predict(trace, claim(share, keep=keep), rule())
+        assert speedup.low <= speedup.high <= 2.5 * speedup.low

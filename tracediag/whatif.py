@@ -4,6 +4,9 @@ T: mean step time; c: claimed time of a mean step; r = T - c: the rest. After th
 step is bound to the claim is an interval of its own (see `savings`): replayed on the graph of dependencies, or bounded by unions.
 Both ends are uncertain besides: what else runs in the claimed time, what the caches do without it, how much of it the profiler
 added. The interval takes the rest for wrong by up to REST of itself, but never by more than CLAIM of what is removed.
+
+Where the run itself shows steps without the cause (see `quiet`), they tell what a step takes after the fix. An interval is at most
+WIDEST times its lower end wide: a wider one loses its upper part, since the optimistic end is the one that is hardly ever reached.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracediag.findings import Speedup
+from tracediag.quiet import after_fix
 from tracediag.savings import LEAST, Saved, savings
 from tracediag.stats import unprofiled_steps
 
@@ -36,6 +40,10 @@ SERIES = 0.1
 SMALL_REST = 0.15
 """A step of which less than this is left is too short to be known from the slow one: caches, allocators and the profiler's own work
 weigh more in it than what was measured. Then only the lower end is told."""
+WIDEST = 2.5
+"""Upper end over lower end of an interval, at most."""
+GUESS = 5.0
+"""An interval from steps that the run shows without the cause is no interval beyond this width: then only the lower end is told."""
 MS = 1e6
 
 
@@ -52,7 +60,7 @@ def forecast(trace: Trace, claims: Sequence[tuple[Claim, Rule]], totals: Totals)
     found = savings(trace, [(claim, rule.saving) for claim, rule in claims])
     withheld = found.calibration is not None and not found.calibration.good
     each = tuple(
-        None if withheld and not claim.by_series else predict(trace, claim, rule, saved)
+        None if withheld and not claim.by_series else predict(trace, claim, rule, saved, totals)
         for (claim, rule), saved in zip(claims, found.each, strict=True)
     )
     known = [(claim, rule, one) for (claim, rule), one in zip(claims, each, strict=True) if one is not None]
@@ -62,10 +70,10 @@ def forecast(trace: Trace, claims: Sequence[tuple[Claim, Rule]], totals: Totals)
     return Forecast(each, _facts(found.calibration, withheld, together))
 
 
-def predict(trace: Trace, claim: Claim, rule: Rule, saved: Saved | None = None) -> Speedup | None:
+def predict(trace: Trace, claim: Claim, rule: Rule, saved: Saved | None = None, totals: Totals | None = None) -> Speedup | None:
     """The interval; None where the rule predicts nothing or too little is claimed. high None: at least low.
 
-    saved: part of the step that is bound to the claim; without it the whole of its share is.
+    saved: part of the step that is bound to the claim; without it the whole of its share is. totals: the step series, for a claim on it.
     """
     if rule.saving.transform == "none" or claim.share < LEAST:
         return None
@@ -74,7 +82,23 @@ def predict(trace: Trace, claim: Claim, rule: Rule, saved: Saved | None = None) 
     if high < LEAST:
         return None
     keep = claim.keep_low or 0.0, claim.keep_high or 0.0
-    return _interval(min(low, high, 1.0), min(high, 1.0), keep, claim.by_series, rule.saving.transform == "at_least")
+    only_low = rule.saving.transform == "at_least"
+    shown = _shown(trace, claim, totals) if claim.by_series and totals is not None and not only_low else None
+    return shown or _interval(min(low, high, 1.0), min(high, 1.0), keep, claim.by_series, only_low)
+
+
+def _shown(trace: Trace, claim: Claim, totals: Totals) -> Speedup | None:
+    """From the steps that the run shows without the cause; None where it shows none, or where they differ too much."""
+    after = after_fix(trace, claim, totals)
+    if after is None or after.longest > GUESS * after.shortest:
+        return None
+    return _narrowed(after.now / after.longest, after.now / after.shortest)
+
+
+def _narrowed(low: float, high: float) -> Speedup:
+    """Rounded, and not wider than WIDEST."""
+    low = round(max(low, 1.0), 2)
+    return Speedup(low, min(round(high, 2), math.floor(100 * WIDEST * low) / 100))
 
 
 def _interval(low: float, high: float, keep: tuple[float, float], by_series: bool, only_low: bool) -> Speedup:
@@ -87,7 +111,7 @@ def _interval(low: float, high: float, keep: tuple[float, float], by_series: boo
     bottom = max(1 / max(longest, LEAST), 1.0)
     if only_low or least + keep[1] * high < SMALL_REST:
         return Speedup(round(bottom, 2), None)
-    return Speedup(round(bottom, 2), round(1 / shortest, 2) if shortest >= LEAST else None)
+    return _narrowed(bottom, 1 / shortest) if shortest >= LEAST else Speedup(round(bottom, 2), None)
 
 
 def without_profiler(trace: Trace, op_ids: IntArray, share: float) -> float:
@@ -130,8 +154,8 @@ def _together(trace: Trace, known: Sequence[tuple[Claim, Rule, Speedup]], saved:
     ends = [part.high for part in parts if part.high is not None]
     singles = [one.high for one in alone if one.high is not None]
     closed = len(ends) == len(parts) and len(singles) == len(alone)
-    high = round(max(math.prod(ends), *singles), 2) if closed else None
-    return {"rules": sorted({rule.id for _, rule, _ in known}), "low": round(low, 2), "high": high}
+    whole = _narrowed(low, max(math.prod(ends), *singles)) if closed else Speedup(round(low, 2), None)
+    return {"rules": sorted({rule.id for _, rule, _ in known}), "low": whole.low, "high": whole.high}
 
 
 def _joint(low: float, high: float, *, by_series: bool, rules: Sequence[Rule]) -> Speedup:

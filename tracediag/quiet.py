@@ -1,0 +1,119 @@
+"""What a step takes without a cause, as the run shows it: steps that a claim does not touch, the first ones of a run that grows, or what
+operators do in a step besides.
+
+A step after the fix is bounded by two times, in ns. Steps are those measured without the profiler, so that nothing is taken out of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tracediag.intervals import intersect, merge, subtract, total
+from tracediag.stats import first_warm_step
+
+if TYPE_CHECKING:
+    from tracediag.claims import Claim, Totals
+    from tracediag.trace import Trace
+
+__all__ = ["After", "after_fix"]
+
+LEAST_QUIET = 5
+"""Untouched steps that are enough to tell what a step takes."""
+ECHO = 2.0
+"""A step right after a touched one that takes this many times the usual still pays for it: caches and executors are built anew."""
+NOISE = 1.1
+"""The mean of the untouched steps is known to this factor."""
+REPLACED = 0.02
+"""Of what is removed, this much may stay in the touched steps without that the rule says so."""
+LEAST_EARLY, FIT = 3, 1.5
+"""Early steps that are enough for the line of a growing run, and the factor to which its beginning is known."""
+TOUCHED = 0.9
+"""Part of the steps that a growing cause touches at least."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class After:
+    """Bounds of a mean step after the fix, ns: 0 < shortest <= longest. now: mean step of today, ns."""
+
+    shortest: float
+    longest: float
+    now: float
+
+
+def after_fix(trace: Trace, claim: Claim, totals: Totals) -> After | None:
+    """What the run shows of a step without the cause of a claim on the step series; None where each step has it.
+
+    The claimed time of each step is what the claim owns, and keep_high of it may stay.
+    """
+    wall = totals.series_wall.astype(np.float64)
+    at = np.searchsorted(totals.series_steps, claim.series_steps)
+    known = at < len(wall)
+    known[known] = totals.series_steps[at[known]] == claim.series_steps[known]
+    gone = np.zeros(len(wall))
+    gone[at[known]] = claim.series_claims[known]
+    if not gone.any():
+        return None
+    return _untouched(totals, wall, gone, claim) or _early(trace, wall, gone) or _worked(trace, totals, wall, gone, claim)
+
+
+def _untouched(totals: Totals, wall: Floats, gone: Floats, claim: Claim) -> After | None:
+    """From the untouched steps; at most what all steps take without what is claimed of them. Echoes of touched steps are left out."""
+    touched = gone > 0
+    if (~touched).sum() < LEAST_QUIET:
+        return None
+    follows = np.isin(totals.series_steps - 1, totals.series_steps[touched]) & ~touched
+    echo = follows & (wall > ECHO * np.median(wall[~touched]))
+    quiet = wall[~touched & ~echo]
+    if len(quiet) < LEAST_QUIET:
+        return None
+    middle, mean = float(np.median(quiet)), float(quiet.mean())
+    left = float((wall - gone)[~echo].mean())
+    stays = float(gone.mean()) * max(claim.keep_high or 0.0, REPLACED)
+    return _bounds(min(middle, mean, left) / NOISE, max(middle, mean, left) * NOISE + stays, wall)
+
+
+def _early(trace: Trace, wall: Floats, gone: Floats) -> After | None:
+    """From the line through the steps before the warm ones, where the claimed part of a step rises from step to step."""
+    part = gone / wall
+    if (gone > 0).mean() < TOUCHED or len(wall) < LEAST_EARLY or (np.diff(part) < -0.001).any() or part[-1] <= part[0]:
+        return None
+    first = first_warm_step(trace)
+    rows = [row for row in trace.facts.get("step_series") or [] if not row["profiled"] and 1 <= row["step"] < first]
+    if len(rows) < LEAST_EARLY:
+        return None
+    steps, early = (np.asarray([row[name] for row in rows], np.float64) for name in ("step", "wall_ns"))
+    slope, base = (float(value) for value in np.polyfit(steps, early, 1))
+    if slope <= 0 or base <= 0 or early.max() >= np.median(wall):  # else it is the warm-up that they show
+        return None
+    return _bounds(base / FIT, min(base * FIT, float(early.min()) * NOISE), wall)
+
+
+def _worked(trace: Trace, totals: Totals, wall: Floats, gone: Floats, claim: Claim) -> After | None:
+    """Where the trace tells the claimed operators from the others: at least the others' time, at most the step without what is claimed.
+
+    On a host alone; and only where that time fits in what is left, else the recorded steps are no measure of it.
+    """
+    if trace.has_device or len(claim.op_ids) == 0 or (gone > 0).mean() < TOUCHED or not trace.has_steps:
+        return None
+    rows = np.flatnonzero(trace.strings("role").isin(["op"]) & trace.strings("place").isin(["host"]) & ~trace.subtree(claim.op_ids))
+    ran = merge(trace.start[rows] + trace.shift[rows], trace.end[rows] + trace.shift[rows])
+    others = subtract(intersect(ran, totals.steps), trace.subtree_claim(claim.op_ids))
+    work = total(others) * trace.steps_per_row / (totals.count * totals.ranks)
+    left = float((wall - gone).mean())
+    if work > left:
+        return None
+    return _bounds(work / NOISE, left * NOISE + (claim.keep_high or 0.0) * float(gone.mean()), wall)
+
+
+def _bounds(shortest: float, longest: float, wall: Floats) -> After | None:
+    """None where the step would not become shorter, or nothing would be left of it."""
+    now = float(wall.mean())
+    if not 0 < shortest < now:
+        return None
+    return After(shortest, min(max(longest, shortest), now), now)
