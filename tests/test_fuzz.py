@@ -8,8 +8,10 @@ import io
 import json
 import tarfile
 import time
+import tracemalloc
 import zipfile
 
+import msgspec
 import numpy as np
 import pytest
 from fuzz_inputs import make_input
@@ -23,6 +25,7 @@ from tracediag.errors import InputError, TracediagError
 from tracediag.links import DEEPEST, subtree_sums
 from tracediag.readers._coding import NONE, nanoseconds
 from tracediag.readers._jsonrepair import repair
+from tracediag.readers._jsonscan import EventStream
 from tracediag.readers._wire import lockstep
 from tracediag.readers._xplane_names import copy_details, kernel_details
 from tracediag.runjson import read_run
@@ -62,6 +65,45 @@ def test_control_characters_by_the_million_are_escaped_at_once():
     fixed, _ = repair(b'{"name": "' + b"\x01" * 1_000_000 + b'"}')
     assert json.loads(fixed) == {"name": "\x01" * 1_000_000}
     assert time.process_time() - begin < 3
+
+
+ENDLESS = {
+    "string": (b'"', b"1"),
+    "escapes": (b'"', b"\\n"),
+    "quotes": (b"", b'"'),
+    "strings": (b"", b'"a\\n",'),
+    "long strings": (b"", b'"' + b"\\n" * 300 + b'",'),
+}
+
+
+def stream_of(text):
+    return EventStream(iter([text]), msgspec.json.Decoder(list[dict]).decode, msgspec.json.Decoder(dict).decode)
+
+
+@pytest.mark.parametrize(("start", "again"), ENDLESS.values(), ids=ENDLESS)
+def test_an_event_that_never_ends_costs_little_time_and_memory(start, again):
+    """A string took over a hundred bytes for each of its characters."""
+    head = b'{"traceEvents":[{"name":"a"},{"name":' + start
+    begin = time.process_time()
+    assert [event for batch in stream_of(head + again * ((6 << 20) // len(again))).batches() for event in batch] == [{"name": "a"}]
+    assert time.process_time() - begin < 4
+    text = head + again * ((1 << 20) // len(again))
+    tracemalloc.start()
+    try:
+        assert sum(map(len, stream_of(text).batches())) == 1
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_value_that_is_repaired_costs_no_more_memory_than_its_length():
+    text = b'{"dur": NaN, "name": "' + b"1" * 2_000_000 + b'"}'
+    tracemalloc.start()
+    try:
+        assert len(repair(text)[0]) == len(text) + 3  # -1e400
+        assert tracemalloc.get_traced_memory()[1] < 16 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, [1], "x", -(10**400), 1 << 70, True, 0.5])

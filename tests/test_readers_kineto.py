@@ -227,6 +227,40 @@ def test_where_the_stream_is_cut_changes_nothing(tmp_path, monkeypatch, batch):
     assert (raw.events, rows_of(raw)) == expected
 
 
+def spans_by_character(text):
+    """What `_spans` finds, by the book."""
+    spans, depth, start, end, pos = [], 0, 0, 0, 0
+    while pos < len(text):
+        char = text[pos : pos + 1]
+        pos += 1
+        if char == b'"':
+            while text[pos : pos + 1] not in (b'"', b""):
+                pos += 2 if text[pos : pos + 1] == b"\\" else 1
+            if pos >= len(text):
+                break
+            pos += 1
+        elif char in (b"[", b"{"):
+            start = start if depth else pos - 1
+            depth += 1
+        elif char in (b"]", b"}"):
+            if depth == 0 and char == b"]":
+                return spans, pos, True
+            end = pos if depth <= 1 else end
+            if depth == 1:
+                spans.append((start, end))
+            depth = max(depth - 1, 0)
+    return spans, end, False
+
+
+def test_events_are_found_between_brackets_in_any_disorder():
+    rng = random.Random(3)
+    pieces = [*b'{{}}[""', *b"]a,\\", b'"b",', b'"traceEvents"', b'"c":{"d":[1]},', b'\\"' * 600, b'"",' * 600]
+    pieces = [piece if isinstance(piece, bytes) else bytes([piece]) for piece in pieces]
+    for _ in range(3000):
+        text = b"".join(rng.choices(pieces, k=rng.randrange(1, 30)))
+        assert _jsonscan._spans(text) == spans_by_character(text), text
+
+
 def test_nanoseconds_are_exact():
     rng = random.Random(5)
     texts = [f"{rng.randrange(10 ** rng.randrange(1, 16))}.{rng.randrange(1000):03d}" for _ in range(500)]

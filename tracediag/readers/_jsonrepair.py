@@ -11,7 +11,7 @@ __all__ = ["UNREADABLE", "repair"]
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding of JSON raises: no JSON, no UTF-8, nested too deep."""
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
 _CONTROL = {code: f"\\u{code:04x}" for code in range(32)}
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _NAME = re.compile(r'("name":\s*")(.*?)("\s*,\s*"(?:pid|ph|cat|ts|tid|args|dur)")', re.DOTALL)

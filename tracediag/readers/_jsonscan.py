@@ -27,9 +27,20 @@ _SCANNED = 4  # times as many bytes for `scan`, which works on all of them at on
 MAX_HEAD = 256 << 20
 MAX_EVENT = 64 << 20  # more bytes without a whole event: the file is damaged there
 _CUT = re.compile(rb'\}\s*,\s*\{\s*"')
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}"]', re.DOTALL)
+_ARRAY = b'"traceEvents"'
+# Repeated groups are bounded: each turn holds a hundred bytes until the match ends, and in a damaged file a string may never end.
+# What is tried in vain ends in a literal behind one set of characters, which is sought backwards without holding anything.
+_FEW_ESCAPES = rb'[^"\\]*\\.(?:[^"\\]{0,64}\\.){0,9}[^"\\]{0,64}"'
+_TOKEN = re.compile(
+    rb'[\[{]+|[\]}]+|"traceEvents"'
+    rb'|(?:"(?!traceEvents")(?:[^"\\]*"|' + _FEW_ESCAPES + rb')[^"\[\]{}]*){1,200}'  # strings, and what is no bracket between them
+    rb'|"[^"\\]*(?:\\.[^"\\]*){0,200}("?)',  # a string of many escapes, or a part of it
+    re.DOTALL,
+)
+_MORE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,200}("?)', re.DOTALL)
 _LIST = re.compile(rb"\s*:\s*(.)", re.DOTALL)
 _GUESSES = 4
+_OPENING, _CLOSING, _QUOTE = b"[{", b"]}", ord('"')
 
 
 @dataclass
@@ -190,41 +201,54 @@ def _bounded(blocks: Iterator[bytes]) -> Iterator[bytes]:
             yield block
 
 
+def _tokens(text: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """(runs of brackets of one kind or the first bytes of strings, start, end) in order, up to a string that does not end."""
+    pos = 0
+    while match := _TOKEN.search(text, pos):
+        start, pos = match.span()
+        if match.group(1) == b"":
+            rest = _MORE.match(text, pos)
+            while rest is not None and not rest.group(1) and rest.end() > pos:
+                pos = rest.end()
+                rest = _MORE.match(text, pos)
+            if rest is None or not rest.group(1):
+                return
+            pos = rest.end()
+        yield text[start : min(pos, start + len(_ARRAY))] if text[start] == _QUOTE else text[start:pos], start, pos
+
+
 def _find_array(text: bytes) -> tuple[int, int] | None:
     """(start of the key, start of the first event) of traceEvents at the top level, None when it was not met."""
     depth = 0
-    for match in _TOKEN.finditer(text):
-        token = match.group()
-        if token in b"[{":
-            depth += 1
-        elif token in b"]}":
-            depth -= 1
-        elif depth == 1 and token == b'"traceEvents"':
-            value = _LIST.match(text, match.end())
+    for token, start, end in _tokens(text):
+        if token[0] in _OPENING:
+            depth += len(token)
+        elif token[0] in _CLOSING:
+            depth -= len(token)
+        elif depth == 1 and token == _ARRAY:
+            value = _LIST.match(text, end)
             if value is not None and value.group(1) == b"[":
-                return match.start(), value.end()
-        elif token == b'"':
-            return None
+                return start, value.end()
     return None
 
 
 def _spans(text: bytes) -> tuple[list[tuple[int, int]], int, bool]:
     """Whole objects at the top level of `text`: (start, end) pairs, where the rest begins, and whether a ']' closed the list."""
     spans: list[tuple[int, int]] = []
-    depth = start = end = 0
-    for match in _TOKEN.finditer(text):
-        token = match.group()
-        if token in b"[{":
-            if depth == 0:
-                start = match.start()
-            depth += 1
-        elif token in b"]}":
-            if depth == 0 and token == b"]":
-                return spans, match.end(), True
-            end = match.end() if depth <= 1 else end
-            if depth == 1:
-                spans.append((start, end))
-            depth = max(depth - 1, 0)  # a bracket that closes nothing is no event
-        elif token == b'"':
-            break
-    return spans, end, False
+    depth = begin = rest = 0
+    for token, start, end in _tokens(text):
+        if token[0] in _OPENING:
+            begin = begin if depth else start
+            depth += len(token)
+        elif token[0] in _CLOSING:
+            if len(token) < depth:
+                depth -= len(token)
+                continue
+            if depth:
+                spans.append((begin, start + depth))
+            closed = token.find(b"]", depth)  # a bracket that closes nothing is no event
+            if closed >= 0:
+                return spans, start + closed + 1, True
+            rest = end
+            depth = 0
+    return spans, rest, False
