@@ -192,3 +192,8 @@ def test_no_interval_is_wider_than_two_and_a_half(trace, share):
     for keep in ((None, None), (0.0, 0.9)):
         speedup = predict(trace, claim(share, keep=keep), rule())
         assert speedup.low <= speedup.high <= 2.5 * speedup.low
+
+
+def test_a_tenth_of_the_step_that_the_trace_shows_is_enough_but_not_what_a_rule_says_stays(trace):
+    assert predict(trace, claim(0.89), rule()).high is not None
+    assert predict(trace, claim(0.98, keep=(0.0, 0.1)), rule()).high is None
