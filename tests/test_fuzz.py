@@ -96,6 +96,14 @@ def test_an_event_that_never_ends_costs_little_time_and_memory(start, again):
         tracemalloc.stop()
 
 
+def test_names_by_the_thousand_are_looked_through_once():
+    """Each was followed to the end of the event: quadratic."""
+    begin = time.process_time()
+    text = b'{"dur": NaN' + b', "name": "a"' * 100_000 + b"}"
+    assert len(repair(text)[0]) == len(text) + 3
+    assert time.process_time() - begin < 4
+
+
 def test_a_value_that_is_repaired_costs_no_more_memory_than_its_length():
     text = b'{"dur": NaN, "name": "' + b"1" * 2_000_000 + b'"}'
     tracemalloc.start()

@@ -14,7 +14,8 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|nan|Infinity|inf)\b', re.DOTALL)
 _CONTROL = {code: f"\\u{code:04x}" for code in range(32)}
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
-_NAME = re.compile(r'("name":\s*")(.*?)("\s*,\s*"(?:pid|ph|cat|ts|tid|args|dur)")', re.DOTALL)
+_NAME = re.compile(r'"name":\s*"')
+_NAME_END = re.compile(r'"\s*,\s*"(?:pid|ph|cat|ts|tid|args|dur)"')
 _QUOTE = re.compile(r'(?<!\\)"')
 
 
@@ -25,9 +26,19 @@ def repair(text: bytes) -> tuple[bytes, bool]:
     """
     plain = text.decode("utf-8", "replace")
     replaced = "\ufffd" in plain and "\ufffd".encode() not in text
-    plain = _NAME.sub(lambda m: m.group(1) + _QUOTE.sub(r'\\"', m.group(2)) + m.group(3), plain)
+    plain = _names(plain)
     plain = re.sub(r'("(?:dur|ts)"\s*:\s*)-?\b(?:NaN|nan|Infinity|inf)\b', r"\g<1>-1e400", plain)
     return _TOKEN.sub(_token, plain).encode(), replaced
+
+
+def _names(text: str) -> str:
+    """`text` with the quotes in names escaped."""
+    parts = []
+    pos = 0
+    while (begin := _NAME.search(text, pos)) and (end := _NAME_END.search(text, begin.end())):
+        parts += [text[pos : begin.end()], _QUOTE.sub(r'\\"', text[begin.end() : end.start()]), end.group()]
+        pos = end.end()
+    return "".join((*parts, text[pos:]))
 
 
 def _token(match: re.Match[str]) -> str:
