@@ -167,24 +167,9 @@ def test_a_share_that_does_not_grow_is_no_growing_run():
     assert speedup.high is None
 
 
-def compiled(work):
-    """Each recorded step of 1000 ns: 900 ns of compiling, then so many ns of an operator."""
-    steps = [{"step": n, "start_ns": n * 1000, "end_ns": n * 1000 + 1000} for n in range(4)]
-    rows = [[("compile", n * 1000, 900), ("aten::mm", n * 1000 + 900, work)] for n in range(4)]
-    ops = [{"name": name, "start_ns": start, "dur_ns": ns} for pair in rows for name, start, ns in pair]
-    return series([1000] * 30, ops, steps), tuple(range(0, 8, 2))
-
-
-def test_where_each_step_is_touched_the_other_operators_bound_what_stays():
-    trace, ops = compiled(70)
-    speedup = predicted(trace, dict.fromkeys(range(30), 900), ops=ops)
-    assert holds(speedup, 1000 / 80)
-
-
-def test_operators_beyond_what_is_left_bound_nothing():
-    trace, ops = compiled(100)
-    assert predicted(trace, dict.fromkeys(range(30), 950), ops=ops).high is None
-    assert predicted(trace, dict.fromkeys(range(30), 900)).high is None  # the trace does not tell whose they are
+def test_where_each_step_is_touched_only_the_lower_end_is_told():
+    # what other operators take in the recorded steps is no bound: some of them run only because of the cause
+    assert predicted(series([1000] * 30), dict.fromkeys(range(30), 900), ops=(0,)).high is None
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.8, 0.84])

@@ -1,5 +1,4 @@
-"""What a step takes without a cause, as the run shows it: steps that a claim does not touch, the first ones of a run that grows, or what
-operators do in a step besides.
+"""What a step takes without a cause, as the run shows it: steps that a claim does not touch, or the first ones of a run that grows.
 
 A step after the fix is bounded by two times, in ns. Steps are those measured without the profiler, so that nothing is taken out of them.
 """
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tracediag.intervals import intersect, merge, subtract, total
 from tracediag.stats import first_warm_step
 
 if TYPE_CHECKING:
@@ -59,7 +57,7 @@ def after_fix(trace: Trace, claim: Claim, totals: Totals) -> After | None:
     gone[at[known]] = claim.series_claims[known]
     if not gone.any():
         return None
-    return _untouched(totals, wall, gone, claim) or _early(trace, wall, gone) or _worked(trace, totals, wall, gone, claim)
+    return _untouched(totals, wall, gone, claim) or _early(trace, wall, gone)
 
 
 def _untouched(totals: Totals, wall: Floats, gone: Floats, claim: Claim) -> After | None:
@@ -92,23 +90,6 @@ def _early(trace: Trace, wall: Floats, gone: Floats) -> After | None:
     if slope <= 0 or base <= 0 or early.max() >= np.median(wall):  # else it is the warm-up that they show
         return None
     return _bounds(base / FIT, min(base * FIT, float(early.min()) * NOISE), wall)
-
-
-def _worked(trace: Trace, totals: Totals, wall: Floats, gone: Floats, claim: Claim) -> After | None:
-    """Where the trace tells the claimed operators from the others: at least the others' time, at most the step without what is claimed.
-
-    On a host alone; and only where that time fits in what is left, else the recorded steps are no measure of it.
-    """
-    if trace.has_device or len(claim.op_ids) == 0 or (gone > 0).mean() < TOUCHED or not trace.has_steps:
-        return None
-    rows = np.flatnonzero(trace.strings("role").isin(["op"]) & trace.strings("place").isin(["host"]) & ~trace.subtree(claim.op_ids))
-    ran = merge(trace.start[rows] + trace.shift[rows], trace.end[rows] + trace.shift[rows])
-    others = subtract(intersect(ran, totals.steps), trace.subtree_claim(claim.op_ids))
-    work = total(others) * trace.steps_per_row / (totals.count * totals.ranks)
-    left = float((wall - gone).mean())
-    if work > left:
-        return None
-    return _bounds(work / NOISE, left * NOISE + (claim.keep_high or 0.0) * float(gone.mean()), wall)
 
 
 def _bounds(shortest: float, longest: float, wall: Floats) -> After | None:
