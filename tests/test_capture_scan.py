@@ -47,6 +47,9 @@ def test_start_after_a_warm_up_loop():
     [
         ("t = time.time()", "times.append(time.time() - t)", "print(sum(times))", True),
         ("t = time.time()", "times.append(time.time() - t)", "print(sum(times[5:]))", False),
+        ("t = time.time()", "times.append(time.time() - t)", "times = times[10:]\nprint(sum(times) / len(times))", False),
+        ("t = time.time()", "times.append(time.time() - t)", "del times[:10]\nprint(sum(times) / len(times))", False),
+        ("t = time.time()", "times.append(time.time() - t)", "last = times[-1:]\nprint(sum(times) / len(times))", True),
         ("t = time.time()", "times.append(time.time() - t)", "print(statistics.median(times))", None),
         ("t = time.time()", "if step > 3: times.append(time.time() - t)", "", False),
         ("t = time.time()", "dt = time.time() - t\n    if step >= WARM: times.append(dt)", "", False),

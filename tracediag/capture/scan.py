@@ -39,12 +39,8 @@ def scan_source(source: str, name: str) -> list[dict[str, Any]]:
     includes_first_step and synchronised are None where the source does not tell. Raises SyntaxError, ValueError.
     """
     module = _Module(ast.parse(source))
-    rows = []
-    for read in module.reads:
-        row = module.row(read)
-        if row is not None:
-            rows.append({"source": f"{name}:{_place(read)[0]}", **row})
-    return rows
+    rows = ((read, module.row(read)) for read in module.reads)
+    return [{"source": f"{name}:{_place(read)[0]}", **row} for read, row in rows if row is not None]
 
 
 class _Module:
@@ -145,7 +141,7 @@ class _Module:
         start_loop = self._loop(read)
         if start_loop is None:
             return not self._warmed_up(read)
-        if self._counted(read, start_loop):
+        if self._guard(read, start_loop):
             return False  # `if step == WARM: start = time()`
         if any(self._reset(other, read, name) for other in self.reads):
             return False
@@ -159,10 +155,7 @@ class _Module:
 
     def _reset(self, other: ast.AST, read: ast.AST, name: str | None) -> bool:
         """The same variable is read again under a guard on a step count."""
-        return other is not read and self._assigned(other) == name and self._counted(other, self._loop(other))
-
-    def _counted(self, node: ast.AST, loop: Loop | None) -> bool:
-        return self._guard(node, loop)
+        return other is not read and self._assigned(other) == name and self._guard(other, self._loop(other))
 
     def _guard(self, node: ast.AST, loop: Loop | None) -> bool:
         """Under an `if` inside the loop whose condition compares a step or epoch count."""
@@ -184,8 +177,17 @@ class _Module:
                 guards.append(bool(uses) and all(self._guard(use, self._loop(use)) for use in uses))
             for name in {name for use in uses for name in self._lists(use)}:
                 reads = [use for use in self._uses(name, end) if not isinstance(self.parents.get(use), ast.Attribute)]
-                guards.append(bool(reads) and all(_sliced(self.parents.get(use)) for use in reads))
+                cut = any(self._cuts(use, name) for use in reads)
+                guards.append(cut or (bool(reads) and all(_sliced(self.parents.get(use)) for use in reads)))
         return guards
+
+    def _cuts(self, use: ast.AST, name: str) -> bool:
+        """`times = times[10:]` or `del times[:10]`: what is read later is cut."""
+        part = self.parents.get(use, use)
+        statement = self.parents.get(part)
+        if isinstance(statement, ast.Assign) and _sliced(part):
+            return isinstance(statement.targets[0], ast.Name) and statement.targets[0].id == name
+        return isinstance(statement, ast.Delete)
 
     def _uses(self, name: str, near: ast.AST) -> list[ast.AST]:
         """Reads of a variable in the function of `near`."""
