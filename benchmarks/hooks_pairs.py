@@ -4,11 +4,11 @@ usage: python benchmarks/hooks_pairs.py [--step small|tiny] [--pairs N] [--pytho
 
 Each pair runs one script twice at the same time, without tracediag and under its hooks with a warm-up that never ends (so that no
 window opens). The two take turns: one block of steps here, one there, while the other waits, so that whatever else the machine does,
-now or for minutes, falls on both. A block is 16 steps, so that what the hooks do only now and then is in every block. The slow-down of a
+now or for minutes, falls on both. A block is some steps (16 of tiny ones), so that what the hooks do only now and then is in every block. The slow-down of a
 pair is the median over the blocks of the hooked one's time by the mean of its two neighbours'. Where a process happens to lie in memory
 moves its speed by a few percent, hence many pairs; which one goes first alternates. Both run on one thread and one processor.
 
-small: a perceptron of three layers with Adam, some 8 ms a step: about the smallest that people train. tiny: 80 layers of 16 units, 2 to
+small: a perceptron of three layers with Adam, some 20 ms a step: about the smallest that people train. tiny: 80 layers of 16 units, 2 to
 4 ms of nothing but calls, where what the hooks add weighs most.
 
 The interval is Wilcoxon's for the median of the pairs (Walsh averages), which a few disturbed pairs do not widen.
@@ -42,7 +42,7 @@ if size == "tiny":
 else:
     model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
     opt = torch.optim.Adam(model.parameters(), lr=1e-3)
-    x, y, steps = torch.randn(64, 256), torch.randint(10, (64,)), 8
+    x, y, steps = torch.randn(256, 256), torch.randint(10, (256,)), 4
 def step():
     opt.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
@@ -50,7 +50,7 @@ def step():
 turn, pass_on = os.open(mine, os.O_RDWR), os.open(other, os.O_RDWR)
 for _ in range(30): step()
 blocks = []
-for _ in range(80):
+for _ in range(48):
     os.read(turn, 1)
     c, w = time.process_time(), time.perf_counter()
     for _ in range(steps): step()

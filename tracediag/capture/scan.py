@@ -133,8 +133,7 @@ class _Module:
         return [call for call in calls if _span(read, end, call, loop)] or None
 
     def _trains(self, call: ast.Call) -> bool:
-        name = _name(call.func)
-        return name in STEP_CALLS or name in self.training
+        return _name(call.func) in STEP_CALLS | self.training
 
     def _first_step(self, read: ast.AST, ends: list[ast.AST], name: str | None) -> bool | None:
         """Does the measurement hold the first step? Guards on a step count say no."""
