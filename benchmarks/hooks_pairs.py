@@ -4,9 +4,10 @@ usage: python benchmarks/hooks_pairs.py [--step small|tiny] [--pairs N] [--pytho
 
 Each pair runs one script twice at the same time, without tracediag and under its hooks with a warm-up that never ends (so that no
 window opens). The two take turns: one block of steps here, one there, while the other waits, so that whatever else the machine does,
-now or for minutes, falls on both. A block is some steps (16 of tiny ones), so that what the hooks do only now and then is in every block. The slow-down of a
-pair is the median over the blocks of the hooked one's time by the mean of its two neighbours'. Where a process happens to lie in memory
-moves its speed by a few percent, hence many pairs; which one goes first alternates. Both run on one thread and one processor.
+now or for minutes, falls on both. A block is some steps (16 of tiny ones), so that what the hooks do only now and then is in every block.
+The slow-down of a pair is the median over the blocks of the hooked one's time by the mean of its two neighbours'. Where a process happens
+to lie in memory moves its speed by a few percent, hence many pairs; which one goes first alternates. Both run on one thread and one
+processor.
 
 small: a perceptron of three layers with Adam, some 20 ms a step: about the smallest that people train. tiny: 80 layers of 16 units, 2 to
 4 ms of nothing but calls, where what the hooks add weighs most.
