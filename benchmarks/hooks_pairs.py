@@ -1,6 +1,6 @@
 """Slow-down of a training loop by the hooks outside the window: interleaved pairs of runs, with a 95 % interval.
 
-usage: python benchmarks/hooks_pairs.py [--step small|tiny] [--pairs N] [--python PATH] [--json FILE]
+usage: python benchmarks/hooks_pairs.py [--step tiny|small] [--pairs N] [--python PATH] [--json FILE]
 
 Each pair runs one script twice at the same time, without tracediag and under its hooks with a warm-up that never ends (so that no
 window opens). The two take turns: one block of steps here, one there, while the other waits, so that whatever else the machine does,
@@ -106,7 +106,7 @@ def interval(ratios):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--step", choices=("small", "tiny"), default="small")
+    parser.add_argument("--step", choices=("small", "tiny"), default="tiny")
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json", type=Path)

@@ -17,8 +17,8 @@ from . import callsite
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-PERIOD_S = 0.01
-MOST_LOOKS = 400
+PERIOD_S = 0.02
+MOST_LOOKS = 300
 MOST_ROWS = 60
 LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
 DEPTH = 60

@@ -56,6 +56,7 @@ class TorchAdapter:
         self.hook_count = HookCount()
         self.subnormals = Subnormals(torch)
         self._parts: list[float] = []
+        self._look_inside = True  # at what passes the model in the open step
         self._sequence = 0
         self.sites: dict[tuple[str, str], int] = {}  # (what, file:line) -> calls noted
         self.loose: list[dict[str, Any]] = []  # rows of tensors outside modules and optimizers that once had a gradient
@@ -93,8 +94,6 @@ class TorchAdapter:
             self.idle.start(f"rank{self.recorder.config.rank}")
         except Exception:  # a torch without a usable profiler: steps are still timed
             guard.failed("prime")
-
-    # -- what the patches tell -------------------------------------------------------------------------------------------------
 
     def training_seen(self) -> None:
         """The first sign of training."""
@@ -151,18 +150,20 @@ class TorchAdapter:
                 self.recorder.pause()
         if self._batch is None:
             self._batch = shapes_text(args) or shapes_text(kwargs)
-        self._passing(args)
+        if self._look_inside:
+            self._passing(args)
 
     def root_returned(self, module: Any, result: Any = None) -> None:
         """It has returned: the end of a step where nothing but forward passes is run."""
-        self._passing(result)
+        if self._look_inside:
+            self._passing(result)
         if not self._trained:
             self._boundaries("forward", id(module), perf_counter_ns())
         elif not self.autocast:
             self.autocast = bool(self.torch.is_autocast_enabled())
 
     def _passing(self, values: Any) -> None:
-        if self.subnormals.due_inside(self._steps) and self._unrecorded() and not self.dynamo.asked:
+        if self._unrecorded() and not self.dynamo.asked:
             self.subnormals.passing(values, self._parts)
 
     def _boundaries(self, kind: str, key: Any, now: int) -> None:
@@ -213,8 +214,6 @@ class TorchAdapter:
         self.recorder.close_window("torch")
         guard.note("own-profiler", "warning", "the script runs a profiler of its own", "No window is recorded while it is on.")
 
-    # -- recorder.Adapter ------------------------------------------------------------------------------------------------------
-
     def ready(self) -> bool:
         """No profiler of the script's own is on."""
         return not getattr(self.torch.autograd.profiler, "_is_profiler_enabled", False)
@@ -262,8 +261,10 @@ class TorchAdapter:
             self.grads.look(self.optimizers, self.roots)
             self.profiler.prime_device()
             self.hook_count.look(self._steps, self.optimizers, self.roots)
-        if self.subnormals.due(self._steps) and self._unrecorded():
-            values["subnormal"] = self._look_at_values()
+        due = self.subnormals.due(self._steps)
+        self._look_inside = due and self.subnormals.due_inside(self._steps)
+        if due and self._unrecorded():
+            values["subnormal"], self._parts = self._look(self._parts), []
         return values
 
     def _unrecorded(self) -> bool:
@@ -271,18 +272,17 @@ class TorchAdapter:
         return self.recorder.window is None and self.ready()
 
     @guard.quiet
-    def _look_at_values(self) -> int | None:
-        parts, self._parts = self._parts, []
+    def _look(self, parts: list[float]) -> int | None:
         return self.subnormals.look(self.optimizers, self.roots, parts)
 
     def _measure(self) -> dict[str, Any]:
-        waited, batch = self.loaders.take()
+        waited, batch = self.loaders.take() if self.loaders.seen else (None, None)
         batch, self._batch = batch or self._batch, None
-        compiles, compile_ns = self.dynamo.sample()
+        compiles, compile_ns = self.dynamo.sample() if self.dynamo.asked else (None, None)
         sequence = self.torch._C._autograd._get_sequence_nr()
         nodes, self._sequence = sequence - self._sequence, sequence
-        return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": self.memory.in_use(),
-                "nodes": nodes}  # fmt: skip
+        used = self.memory.in_use()
+        return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": used, "nodes": nodes}
 
     def finish(self) -> None:
         """The script is over: tell a step that was still in doubt; without any step, keep the recording since import."""
