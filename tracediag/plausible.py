@@ -71,12 +71,17 @@ def plausible(raw: Raw) -> Raw:
 def _within(raw: Raw) -> tuple[Raw, int]:
     """(the events that can belong to one recording, number of the others, however many they are).
 
-    Sums of what is left fit into int64.
+    Sums of what is left fit into int64. A handful that is too long only is cut to the longest that fits; `_too_long` sees to it.
     """
     if len(raw) == 0:
         return raw, 0
     middle = int(np.partition(raw.start_ns, len(raw) // 2)[len(raw) // 2])
-    inside = (np.abs(raw.start_ns - middle) <= LONGEST_NS) & (raw.dur_ns <= LONGEST_NS)
+    inside = np.abs(raw.start_ns - middle) <= LONGEST_NS
+    endless = raw.dur_ns > LONGEST_NS
+    if len(raw) >= LEAST_EVENTS and _few(endless, len(raw)).any():
+        raw = replace(raw, dur_ns=np.minimum(raw.dur_ns, LONGEST_NS))
+    else:
+        inside &= ~endless
     lost = int((~inside).sum())
     return (_take(raw, inside), lost) if lost else (raw, 0)
 
