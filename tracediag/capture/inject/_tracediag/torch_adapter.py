@@ -69,8 +69,7 @@ class TorchAdapter:
         self._eval_calls, self._eval_before = 0, [0, 0]
         self._steps = 0
         self._pending: dict[str, Any] = {}
-        self._late = False
-        self._told_of_compiling = False
+        self._late = self._told_of_compiling = False
         self._window_start = (0, 0)
 
     def hook(self) -> None:
