@@ -163,9 +163,7 @@ class Trace:
         result = {name: frame(table(name), columns) for name, columns in cells.items()}
         if self.memory_columns is not None:
             result["memory"] = frame(table("memory"), self.memory_columns)
-        for definition in TABLES:
-            if definition.name in self.facts:
-                result[definition.name] = rows_frame(definition, self.facts[definition.name])
+        result |= {facts.name: rows_frame(facts, self.facts[facts.name]) for facts in TABLES if facts.name in self.facts}
         return result
 
     @property
@@ -256,10 +254,8 @@ class Trace:
         if not self.has_device:
             return merge((self.start + self.shift)[rows], (self.end + self.shift)[rows])
         inside = self.subtree(rows)
-        work = np.flatnonzero(inside & self.device_mask)
-        held = self.gap_table.host
-        gaps = np.flatnonzero((held >= 0) & inside[held])
-        idle = self.gap_claim(gaps)
+        work, held = np.flatnonzero(inside & self.device_mask), self.gap_table.host
+        idle = self.gap_claim(np.flatnonzero((held >= 0) & inside[held]))
         return merge(
             np.concatenate([(self.start + self.shift)[work], idle[0]]),
             np.concatenate([(self.end + self.shift)[work], idle[1]]),
@@ -282,8 +278,7 @@ class Trace:
         """Time in which a device waits for work that is not in the trace (see `unrecorded.waits`), on the claim time line."""
         if not self.has_device:
             return empty()
-        whole = int((self.step_table.end - self.step_table.start).sum())
-        return self.gap_claim(waits(self.gap_table, self.start, self.device_key, whole))
+        return self.gap_claim(waits(self.gap_table, self.start, self.device_key, int((self.step_table.end - self.step_table.start).sum())))
 
     def step_stats(self) -> dict[str, Any]:
         """Step times, see `stats.step_stats`."""
