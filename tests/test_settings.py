@@ -75,3 +75,10 @@ def test_an_unknown_rule_in_them_ends_in_one_line(tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     assert cli.main(["explain", str(FIXTURE), "--no-cache"]) == 2
     assert capsys.readouterr().err.strip().count("\n") == 0
+
+
+def test_export_takes_the_rules_of_the_project(tmp_path, monkeypatch, capsys):
+    write(tmp_path, "[tool.tracediag]\nrules = ['missing']\n")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["export", str(FIXTURE), "--to", "perfetto", "--output", str(tmp_path / "out.json")]) == 2
+    assert "missing" in capsys.readouterr().err

@@ -208,10 +208,11 @@ def export(
 ) -> int:
     """Write the op-level tables for other tools, or a timeline for Perfetto."""
     from tracediag import api
+    from tracediag.settings import find
 
     place = output or api.default_export(path[0], to.value)
     with working("reading the trace", quiet):
-        written = api.export(path, to.value, place, rules=rules or ())
+        written = api.export(path, to.value, place, rules=[*find().rules, *(rules or ())])
     print_text("".join(f"{file}\n" for file in written))
     return 0
 
