@@ -102,7 +102,7 @@ def export(trace: Trace | Paths | Sequence[Paths], to: str, output: Paths, *, ru
     from tracediag.rules import load_rules
 
     result = _run(seen, load_rules([str(folder) for folder in rules], tests=False))
-    return forms.write_perfetto(seen, [(finding, result.spans[finding.fingerprint]) for finding in result.findings], Path(output))
+    return forms.write_perfetto(seen, [(finding, claim.spans) for finding, claim in result.pairs], Path(output))
 
 
 def _paths(trace: Any) -> list[str]:

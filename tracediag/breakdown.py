@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracediag.intervals import Spans, exclusive, intersect, merge, subtract, total
+from tracediag.intervals import Spans, empty, exclusive, intersect, merge, subtract, total
 
 if TYPE_CHECKING:
     from tracediag.columns import IntArray
 
-__all__ = ["ORDER", "Split", "host_layers", "split_window"]
+__all__ = ["ORDER", "Layers", "Split", "host_layers", "split_window", "window_layers"]
 
 ORDER = ("optimizer", "backward", "forward", "comm", "input", "other")
 """Precedence where work of several phases runs at once: computation hides communication and input, not the reverse."""
@@ -25,6 +25,15 @@ class Split:
     host: dict[str, int]
     device: dict[str, int]
     idle: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Disjoint sets of intervals by phase (keys: ORDER) that cover one window: host at work, device at work, device idle."""
+
+    host: dict[str, Spans]
+    device: dict[str, Spans]
+    idle: dict[str, Spans]
 
 
 def host_layers(start: IntArray, end: IntArray, phase: IntArray, window: Spans) -> list[Spans]:
@@ -52,19 +61,24 @@ def _union(*sets: Spans) -> Spans:
     return merge(np.concatenate([s for s, _ in sets]), np.concatenate([e for _, e in sets]))
 
 
-def split_window(window: Spans, host: list[Spans], device: dict[str, Spans] | None, gaps: dict[str, Spans] | None) -> Split:
-    """Split one window. host: disjoint layers in ORDER that cover it; device: merged busy time by phase, gaps: idle time by the
-    phase of its owner; both None where no device took part."""
+def window_layers(window: Spans, host: list[Spans], device: dict[str, Spans] | None, gaps: dict[str, Spans] | None) -> Layers:
+    """Who has each instant of one window. host: disjoint layers in ORDER that cover it; device: merged busy time by phase, gaps: idle
+    time by the phase of its owner; both None where no device took part."""
     if device is None or gaps is None:
-        nothing = dict.fromkeys(ORDER, 0)
-        return Split({name: total(layer) for name, layer in zip(ORDER, host, strict=True)}, nothing, dict(nothing))
-    empty: Spans = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    busy = exclusive([intersect(device.get(name, empty), window) for name in ORDER])
+        nothing = {name: empty() for name in ORDER}
+        return Layers(dict(zip(ORDER, host, strict=True)), nothing, dict(nothing))
+    busy = exclusive([intersect(device.get(name, empty()), window) for name in ORDER])
     left = subtract(window, _union(*busy))
-    idle = exclusive([intersect(gaps.get(name, empty), left) for name in ORDER])
+    idle = exclusive([intersect(gaps.get(name, empty()), left) for name in ORDER])
     rest = subtract(left, _union(*idle))
-    return Split(
-        {name: total(intersect(layer, rest)) for name, layer in zip(ORDER, host, strict=True)},
-        {name: total(layer) for name, layer in zip(ORDER, busy, strict=True)},
-        {name: total(layer) for name, layer in zip(ORDER, idle, strict=True)},
+    return Layers(
+        {name: intersect(layer, rest) for name, layer in zip(ORDER, host, strict=True)},
+        dict(zip(ORDER, busy, strict=True)),
+        dict(zip(ORDER, idle, strict=True)),
     )
+
+
+def split_window(window: Spans, host: list[Spans], device: dict[str, Spans] | None, gaps: dict[str, Spans] | None) -> Split:
+    """How much of one window each phase has; the arguments are those of `window_layers`."""
+    layers = window_layers(window, host, device, gaps)
+    return Split(*({name: total(spans) for name, spans in part.items()} for part in (layers.host, layers.device, layers.idle)))

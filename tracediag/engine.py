@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tracediag.findings import Speedup
-    from tracediag.intervals import Spans
     from tracediag.rule import Param, Rule
     from tracediag.trace import Trace
 
@@ -37,14 +36,19 @@ TIME_LIMIT = 60.0
 class EngineResult:
     """findings: ranked. skipped: {rule, reason} of each rule that could not be applied, in order of code.
 
-    spans: fingerprint of a finding -> the intervals that it owns, on the claim time line; empty for one priced by the step series.
+    claims: fingerprint of a finding -> its rows and the time that it owns (none for one priced by the step series).
     prediction: how the speed-ups were found, and all fixes together; None where there is none to tell.
     """
 
     findings: tuple[Finding, ...]
     skipped: tuple[dict[str, str], ...]
-    spans: Mapping[str, Spans] = field(default_factory=dict, compare=False)
+    claims: Mapping[str, Claim] = field(default_factory=dict, compare=False)
     prediction: dict[str, Any] | None = None
+
+    @property
+    def pairs(self) -> tuple[tuple[Finding, Claim], ...]:
+        """Each finding with its claim."""
+        return tuple((finding, self.claims[finding.fingerprint]) for finding in self.findings)
 
 
 def run(
@@ -75,10 +79,10 @@ def run(
     for owned, speedup in zip(settled, priced.each, strict=True):
         rule = by_id[owned.claim.rule]
         findings.append(_finding(trace, owned, rule, totals if rule.owns else whole, speedup, script, cap))
-    spans = {finding.fingerprint: owned.claim.spans for finding, owned in zip(findings, settled, strict=True)}
+    owners = {finding.fingerprint: owned.claim for finding, owned in zip(findings, settled, strict=True)}
     kept = [finding for finding in findings if _saves(finding, min_saving)]
     umbrellas = frozenset(rule.id for rule in chosen if rule.umbrella)
-    return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped), spans, priced.facts)
+    return EngineResult(tuple(order_findings(kept, umbrellas)), tuple(skipped), owners, priced.facts)
 
 
 def _claims(trace: Trace, rules: Sequence[Rule], totals: Totals, whole: Totals, seconds: float) -> tuple[list[Claim], list[dict[str, str]]]:

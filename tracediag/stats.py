@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracediag.breakdown import ORDER, Split, host_layers, split_window
+from tracediag.breakdown import ORDER, Layers, Split, host_layers, split_window, window_layers
 from tracediag.columns import Coded, Ints
 from tracediag.distinct import distinct
 from tracediag.intervals import Spans, intersect, merge, overlap, total
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracediag.database import Cells
     from tracediag.trace import Trace
 
-__all__ = ["breakdown", "device_stats", "first_warm_step", "step_columns", "step_stats", "unprofiled_steps"]
+__all__ = ["breakdown", "device_stats", "first_warm_step", "phase_layers", "step_columns", "step_stats", "unprofiled_steps"]
 
 MS = 1e6
 SHARE_DIGITS = 4
@@ -158,19 +158,29 @@ def _rank_split(trace: Trace, rank: int) -> Split:
     """The split of one rank's settled steps."""
     mine = (trace.step_table.rank == rank) & trace.step_table.settled
     window = merge(trace.step_table.start[mine], trace.step_table.end[mine])
+    return split_window(window, *_activity(trace, rank, window))
+
+
+def phase_layers(trace: Trace, rank: int, window: Spans) -> Layers:
+    """Who has each instant of a window of one rank, by the same order of precedence as `breakdown`."""
+    return window_layers(window, *_activity(trace, rank, window))
+
+
+def _activity(trace: Trace, rank: int, window: Spans) -> tuple[list[Spans], dict[str, Spans] | None, dict[str, Spans] | None]:
+    """Time of one rank by phase: of the host within the window, of its devices at work, and idle; None where no device took part."""
     of_rank = trace.ranks == rank
     phase = _order(trace.strings("phase"))
     shown = np.flatnonzero(of_rank & ~trace.device_mask & _shows_phase(trace))
     host = host_layers(trace.start[shown], trace.end[shown], phase[shown], window)
     if not trace.has_device:
-        return split_window(window, host, None, None)
+        return host, None, None
     work = np.flatnonzero(of_rank & trace.device_mask)
     device = _by_phase(trace.start[work], trace.end[work], phase[work])
     gap_phase = _order(trace.gap_strings("phase"))
     keys = np.asarray([key for key, (r, _) in enumerate(trace.device_names) if r == rank])
     gaps = np.flatnonzero(np.isin(trace.gap_table.device, keys))
     idle = _by_phase(trace.gap_table.start[gaps], trace.gap_table.end[gaps], gap_phase[gaps])
-    return split_window(window, host, device, idle)
+    return host, device, idle
 
 
 def _order(phase: Coded) -> IntArray:
