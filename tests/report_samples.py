@@ -98,11 +98,17 @@ def report(*findings: Finding, **changes: Any) -> Report:
     return replace(base, **changes)
 
 
+EVIL = (
+    "<script>alert(1)</script> <img src=x onerror=alert(2)> ![i](https://evil.example/x.png) [l](javascript:alert(3)) @octocat "
+    "a@evil.example fixes #123 closes GH-7 resolves octo/repo#9 https://evil.example/ www.evil.example :shipit: $x^2$ `tick` ``two`` "
+    "| a\\|b | **b** __u__ deadbeef1234567 </details> <!-- x --> --> ]]> &lt; {0} %s ${7*7} {{7*7}}"
+)
+"""A name that tries everything at once."""
 HOSTILE = replace(
     FINDING,
-    title="[bold]x[/bold] \x1b[31mred\x1b[0m",
-    message="<script>alert(1)</script> | `x` \u202e gnp.exe \ud800 {0} %s",
-    where=(Place("we|ird `name`\n.py", 3, "<lambda>"),),
+    title="[bold]x[/bold] \x1b[31mred\x1b[0m @octocat fixes #1 | <b>",
+    message=f"{EVIL} \u202e gnp.exe \ud800",
+    where=(Place("we|ird `name`\n@octocat.py", 3, "<lambda>"), Place("../../etc/passwd", 1, EVIL)),
     evidence=(
         {
             "op": "void k<float, 4>(" + "x" * 300 + ")\r\n\x07",
@@ -111,10 +117,35 @@ HOSTILE = replace(
             "ms_per_step": None,
             "shapes": "not json [",
         },
+        {"op": EVIL, "kind": "a\\|b`", "count_per_step": 1, "ms_per_step": 1.0, "shapes": EVIL},
+        {"op": "\\", "kind": "|", "count_per_step": 1, "ms_per_step": 1.0, "shapes": "`"},
     ),
-    why="y" * 500,
-    fix=(Fix("torch", "t", "print('```')\n\x1b]0;title\x07"),),
+    why="y" * 500 + " @tf.function `@tf.function` #5",
+    fix=(Fix("torch", "t", "print('```')\n\x1b]0;title\x07"), Fix("any", EVIL)),
+    references=("javascript:alert(1)", "https://github.com/octo/repo/issues/1", "https://a.example/) [x](https://b.example"),
     also=("a|b",),
+)
+FIFTY = report(
+    *(
+        replace(
+            FINDING,
+            rule=f"rule-{i:02}",
+            code=f"X{i:02}",
+            title=f"Cause number {i}",
+            severity=("high", "medium", "low", "info")[min(i // 10, 3)],
+            share=0.5 / (i + 1),
+            where=(Place(f"package/module_{i % 7}.py", 10 + i, "step"),),
+            fingerprint=f"rule-{i:02}:x",
+            evidence=tuple(
+                {"op": f"aten::operator_{i}_{k}", "kind": "matmul", "count_per_step": k, "ms_per_step": 1.5, "shapes": [[k, 64]]}
+                for k in range(12)
+            ),
+        )
+        for i in range(50)
+    ),
+    inputs=tuple(
+        {"path": f"rank{i}.json", "format": "kineto", "framework": "torch", "bytes": 1, "events": 5, "rank": i} for i in range(20)
+    ),
 )
 EMPTY = report(
     run=None,
@@ -128,7 +159,15 @@ EMPTY = report(
 SAMPLES = {
     "none": report(),
     "one": report(FINDING),
+    "fifty": FIFTY,
     "many": report(FINDING, replace(FINDING, severity="medium", rule="x"), QUIET),
-    "hostile": report(HOSTILE),
+    "hostile": report(
+        HOSTILE,
+        health=({"id": "x", "level": "warning", "message": EVIL, "effect": EVIL},),
+        subject={"script": EVIL, "framework": "torch", "kind": "training"},
+        verdict={"rule": HOSTILE.rule, "text": EVIL},
+        inputs=({"path": EVIL, "format": "kineto", "framework": "torch", "bytes": 1, "events": 1, "rank": None},),
+        run={"framework": "torch", "versions": {"torch": EVIL}, "devices": [{"device": "cuda:0", "name": EVIL, "type": "gpu"}]},
+    ),
     "empty": EMPTY,
 }

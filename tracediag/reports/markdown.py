@@ -1,120 +1,161 @@
-"""The report as Markdown: what `profile` leaves beside the trace as report.md."""
+"""The report as Markdown for GitHub: what `profile` leaves as report.md and what `attach` posts; never longer than a comment may be."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tracediag.reports import phrases
+from tracediag.reports import gfm, phrases
+from tracediag.reports.budget import Loss, Part, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tracediag.findings import Finding, Report
 
-__all__ = ["render"]
+__all__ = ["NOTE", "render"]
 
 ROWS = 10
 """Rows of evidence shown; JSON has them all."""
-SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~!$"} | {"&": "&amp;"})
+BAR = 20
+MARKS = {"high": "🔴", "medium": "🟠", "low": "🟡", "info": "⚪", "error": "⛔", "warning": "⚠️"}
+NOTE = "*Left out to stay under the length of a comment: {}. `--format json` has everything.*"
+INPUTS = 8
+TITLE, NAME, PROSE, CODE = 160, 160, 1500, 4000
+"""Characters that a title, a name, a paragraph and a snippet may have."""
+INFO, EVIDENCE, ADVICE, ROW, TIME, HEALTH = range(6)
+"""What gives way first, in this order; of findings the last one before the others."""
 
 
 def render(report: Report) -> str:
-    """The report as GitHub-flavoured Markdown; names out of the trace can neither format nor link; prose of rules may."""
-    return "\n".join(_lines(report)).rstrip("\n") + "\n"
+    """The report as GitHub-flavoured Markdown of at most `budget.LIMIT` characters; nothing out of the trace formats, links or pings."""
+    return fit(list(_parts(report)), note=NOTE).rstrip("\n") + "\n"
 
 
-def _lines(report: Report) -> Iterator[str]:
-    yield f"# {_text(report.verdict['text'])}\n"
-    yield f"{_text(phrases.head(report))}\n"
-    yield f"- Step: {phrases.step_line(report.steps)}"
+def _parts(report: Report) -> Iterator[Part]:
+    facts = [gfm.text(phrases.clip(phrases.head(report), 400)), f"Step: {phrases.step_line(report.steps)}"]
     if report.device is not None:
-        yield f"- Device: {phrases.device_line(report.device)}"
-    yield ""
-    yield from _breakdown(report)
-    told: set[str] = set()
-    for finding in report.findings:
-        yield from _finding(finding)
-        yield from _advice(finding) if finding.rule not in told else ("Why and how to fix it: as above.\n",)
-        told.add(finding.rule)
-    together = phrases.together(report)
-    if together:
-        yield f"Savings: {_text(together)}\n"
-    if report.health or report.skipped:
-        yield "## The trace\n"
+        facts.append(f"Device: {phrases.device_line(report.device)}")
+    yield Part(f"## {gfm.text(phrases.clip(report.verdict['text'], 600))}\n\n{'<br>'.join(facts)}\n\n")
+    yield from _findings(report)
+    if report.breakdown:
+        yield Part(_breakdown(report), (Loss((TIME,), "table of where the time goes"),))
     for note in report.health:
-        yield f"- {note['level']}: {_text(note['message'])} ({_text(note['effect'])})"
-    if report.skipped:
-        yield "".join(f"- {_text(failed)}\n" for failed in phrases.failed(report)) + f"- {phrases.skipped(report)}"
+        if note["level"] != "info":
+            yield Part(f"{MARKS[note['level']]} {_note(note)}\n\n", (Loss((HEALTH,), "problems of the trace"),))
+    yield Part(_environment(report), (Loss((INFO,), "list of the environment"),))
 
 
-def _breakdown(report: Report) -> Iterator[str]:
-    if not report.breakdown:
+def _findings(report: Report) -> Iterator[Part]:
+    """The table of findings, then the evidence and fix of each, folded."""
+    if not report.findings:
         return
-    yield "| phase | share | host | device | idle |\n|---|--:|--:|--:|--:|"
-    for part in report.breakdown:
-        times = " | ".join(phrases.duration(part[key]) for key in ("host_ms", "device_ms", "idle_ms"))
-        yield f"| {part['phase'] or 'unknown'} | {phrases.percent(part['share'])} | {times} |"
-    yield ""
+    yield Part(gfm.table(["", "Cause", "Line", "Part", "If fixed", "Sure"], "lllrrl", ()) + "\n")
+    count = len(report.findings)
+    for i, finding in enumerate(report.findings):
+        yield Part(f"{_row(finding)}\n", (Loss((ROW, count - i), "rows of the table of findings"),))
+    together = phrases.together(report)
+    yield Part(f"\n{gfm.text(phrases.clip(together[:1].upper() + together[1:], 600))}.\n\n" if together else "\n")
+    told: set[str] = set()
+    for i, finding in enumerate(report.findings):
+        whole, brief = (_folded(i, finding, finding.rule in told, evidence) for evidence in (True, False))
+        told.add(finding.rule)
+        less = Loss((EVIDENCE, count - i), "tables of evidence", brief), Loss((ADVICE, count - i), "explanations with their fixes")
+        yield Part(whole, less if finding.evidence else less[1:])
 
 
-def _finding(finding: Finding) -> Iterator[str]:
-    facts = [
-        finding.severity,
-        f"{phrases.percent(finding.share)} of {finding.share_of}",
-        phrases.speedup(finding.speedup),
-        phrases.confidence(finding),
-        f"`{finding.rule}` ({finding.code})",
+def _row(finding: Finding) -> str:
+    cells = [
+        f"{MARKS[finding.severity]} {finding.severity}",
+        f"{gfm.text(phrases.clip(finding.title, TITLE))} {gfm.cell(finding.code)}",
+        ", ".join(gfm.cell(phrases.shorten(f"{spot.file}:{spot.line}", NAME)) for spot in finding.where[:1]),
+        f"{phrases.percent(finding.share)} of {gfm.text(finding.share_of)}",
+        "" if finding.speedup is None else phrases.speedup(finding.speedup),
+        finding.confidence,
     ]
-    yield f"## {_text(finding.title)}\n"
-    yield f"**{' · '.join(facts)}**\n"
+    return f"| {' | '.join(cells)} |"
+
+
+def _folded(i: int, finding: Finding, again: bool, evidence: bool) -> str:
+    """again: a finding of the same rule stands above, with the same advice. evidence: with the table of ops."""
+    title = f"<b>{i + 1}. {gfm.html(phrases.clip(finding.title, TITLE))}</b>: why, and how to fix it"
+    blocks = [gfm.text(phrases.clip(finding.message, PROSE)), *_places(finding)]
+    if evidence and finding.evidence:
+        blocks.append(_evidence(finding))
+    blocks += ["Why, and how to fix it: as above."] if again else _advice(finding)
+    facts = [phrases.speedup(finding.speedup), phrases.confidence(finding), f"rule {gfm.code(phrases.clip(finding.rule, NAME))}"]
+    also = ", ".join(gfm.code(phrases.clip(rule, NAME)) for rule in finding.also[:ROWS])
+    blocks.append(" · ".join([*facts, *([f"the same time also matches {also}"] if also else [])]))
+    return gfm.details(title, "\n\n".join(blocks)) + "\n\n"
+
+
+def _places(finding: Finding) -> Iterator[str]:
     if finding.where:
-        yield f"Line: {_code(phrases.where(finding))}\n"
-    yield f"{_text(finding.message)}\n"
-    yield from _evidence(finding)
-    if finding.also:
-        yield f"The same time also matches: {', '.join(_code(rule) for rule in finding.also)}\n"
+        named = ", ".join(gfm.code(phrases.shorten(phrases.place(spot), NAME)) for spot in finding.where[:ROWS])
+        yield f"Line: {named}{' and more' if len(finding.where) > ROWS else ''}"
+
+
+def _evidence(finding: Finding) -> str:
+    rows = []
+    for row in finding.evidence[:ROWS]:
+        count = row.get("count_per_step")
+        names = [gfm.cell(phrases.shorten(row.get(key) or "", NAME)) for key in ("op", "kind")]
+        figures = ["" if count is None else phrases.number(count), phrases.duration(row.get("ms_per_step"))]
+        rows.append([*names, *figures, gfm.cell(phrases.shorten(phrases.shapes_of(row), NAME))])
+    return gfm.table(["op", "kind", "a step", "time a step", "shapes"], "llrrl", rows)
 
 
 def _advice(finding: Finding) -> Iterator[str]:
-    yield f"{phrases.line(finding.why)}\n"
+    yield f"**Why.** {gfm.prose(phrases.clip(finding.why, PROSE))}"
     for fix in finding.fix:
         named = "" if fix.framework == "any" else f" ({fix.framework})"
-        yield f"Fix{named}: {phrases.line(fix.text)}\n"
+        yield f"**Fix{named}.** {gfm.prose(phrases.clip(fix.text, PROSE))}"
         if fix.code:
-            yield _fenced(fix.code)
+            yield gfm.fenced(fix.code[:CODE], "python")
     if finding.changes_training:
-        yield f"Changes the training maths: {phrases.line(finding.changes_training)}\n"
+        yield f"**Careful:** changes the training maths. {gfm.prose(phrases.clip(finding.changes_training, PROSE))}"
     if finding.references:
-        yield "\n".join(f"- <{phrases.line(url).translate(str.maketrans('', '', '<> '))}>" for url in finding.references) + "\n"
+        yield "See " + ", ".join(gfm.link(phrases.clip(url, 2 * NAME)) for url in finding.references[:ROWS])
 
 
-def _evidence(finding: Finding) -> Iterator[str]:
-    if not finding.evidence:
-        return
-    yield "| op | kind | a step | time a step | shapes |\n|---|---|--:|--:|---|"
-    for row in finding.evidence[:ROWS]:
-        count = row.get("count_per_step")
-        cells = [_cell(row.get("op")), _cell(row.get("kind")), "" if count is None else phrases.number(count)]
-        yield f"| {' | '.join(cells)} | {phrases.duration(row.get('ms_per_step'))} | {_cell(phrases.shapes_of(row))} |"
-    yield ""
+def _breakdown(report: Report) -> str:
+    """Where a step's time goes, with bars; phases without time are left out."""
+    rows = [
+        [
+            part["phase"] or "unknown",
+            phrases.bar(part, BAR),
+            phrases.percent(part["share"]),
+            *(phrases.duration(part[key]) for key in ("host_ms", "device_ms", "idle_ms")),
+        ]
+        for part in report.breakdown
+        if part["share"] > 0
+    ]
+    return gfm.table(["Time of a step", "", "part", "host", "device", "idle"], "llrrrr", rows) + "\n\n"
 
 
-def _text(value: object) -> str:
-    return phrases.line(value).translate(SPECIAL)
+def _note(note: Mapping[str, Any]) -> str:
+    effect = f" ({gfm.text(phrases.clip(note['effect'], PROSE))})" if note.get("effect") else ""
+    return f"{note['level']}: {gfm.text(phrases.clip(note['message'], PROSE))}{effect}"
 
 
-def _code(value: object) -> str:
-    """A code span; backticks inside become quotes."""
-    return f"`{phrases.line(value).replace('`', chr(39))}`"
+def _environment(report: Report) -> str:
+    """What was run and read, how it was judged, and remarks on the trace, folded."""
+    run = report.run or {}
+    versions = [f"{name} {version}" for name, version in (run.get("versions") or {}).items() if version]
+    devices = phrases.devices(run)
+    lines = [
+        *([f"Versions: {gfm.text(phrases.clip(', '.join(versions), PROSE))}"] if versions else []),
+        *([f"Devices: {gfm.text(phrases.clip(', '.join(devices), PROSE))}"] if devices else []),
+        *(f"Read: {_input(row)}" for row in report.inputs[:INPUTS]),
+        *([f"and {len(report.inputs) - INPUTS} more files"] if len(report.inputs) > INPUTS else []),
+        *(_note(note) for note in report.health[:ROWS] if note["level"] == "info"),
+        *(gfm.text(phrases.clip(failed, PROSE)) for failed in phrases.failed(report)[:ROWS]),
+        *([phrases.skipped(report)] if report.skipped else []),
+    ]
+    title = f"{gfm.html(report.tool['name'])} {gfm.html(report.tool['version'])}: environment, and health of the trace"
+    return gfm.details(title, "\n".join(f"- {line}" for line in lines))
 
 
-def _cell(value: object) -> str:
-    """A code span in a table, where a pipe ends the cell even inside code."""
-    return _code(value).replace("|", "\\|") if value else ""
-
-
-def _fenced(code: str) -> str:
-    fence = "```"
-    while fence in code:
-        fence += "`"
-    return f"{fence}python\n{phrases.clean(code.strip(chr(10)))}\n{fence}\n"
+def _input(row: Mapping[str, Any]) -> str:
+    rank = "" if row.get("rank") is None else f", rank {row['rank']}"
+    name = gfm.code(phrases.shorten(row["path"], NAME))
+    return f"{name} ({gfm.text(row['format'])}, {phrases.number(row['events'])} events{rank})"

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from tracediag.findings import Finding, Place, Report, Speedup
 
 __all__ = [
+    "bar",
     "clean",
     "clip",
     "confidence",
     "device_line",
+    "devices",
     "duration",
     "failed",
     "head",
@@ -170,14 +172,15 @@ def head(report: Report) -> str:
     versions = run.get("versions") or {}
     framework = report.subject.get("framework") or run.get("framework")
     names = [f"{name} {versions[name]}" if versions.get(name) else name for name in str(framework or "").split("+") if name]
-    parts = [f"{report.tool['name']} {report.tool['version']}", report.subject.get("script"), *names, *_device_names(run)]
+    parts = [f"{report.tool['name']} {report.tool['version']}", report.subject.get("script"), *names, *devices(run)[:2]]
     return " · ".join(line(part) for part in parts if part)
 
 
-def _device_names(run: Mapping[str, Any]) -> list[str]:
+def devices(run: Mapping[str, Any]) -> list[str]:
+    """The distinct devices of a run by name, each with its number."""
     names = [device.get("name") or device.get("device") for device in run.get("devices") or ()]
     distinct = list(dict.fromkeys(name for name in names if name))
-    return [f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in distinct[:2]]
+    return [f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in distinct]
 
 
 def step_line(steps: Mapping[str, Any]) -> str:
@@ -189,6 +192,14 @@ def step_line(steps: Mapping[str, Any]) -> str:
     plain = steps.get("unprofiled_mean_ms")
     told = f"{counted}, median {duration(steps['median_ms'])}{spread}"
     return told if plain is None else f"{told} with the profiler, mean {duration(plain)} without"
+
+
+def bar(part: Mapping[str, Any], width: int) -> str:
+    """A row of the breakdown as blocks, `width` for the whole step: solid where host or device work, light where the device idles."""
+    whole = part["host_ms"] + part["device_ms"] + part["idle_ms"]
+    length = round(part["share"] * width)
+    idle = round(length * part["idle_ms"] / whole) if whole else 0
+    return "█" * (length - idle) + "░" * idle or "▏"
 
 
 def device_line(device: Mapping[str, Any]) -> str:

@@ -94,12 +94,10 @@ def _facts(report: Report) -> Table:
 
 
 def _bar(part: dict[str, Any]) -> Text:
-    """Phase, share, time a step and a bar: solid where host or device work, light where the device idles."""
+    """Phase, share, time a step and a bar."""
     whole = part["host_ms"] + part["device_ms"] + part["idle_ms"]
-    length = round(part["share"] * BAR)
-    idle = round(length * part["idle_ms"] / whole) if whole else 0
     row = Text(f"{part['phase'] or 'unknown':<10}{phrases.percent(part['share']):>9}{phrases.duration(whole):>10}  ")
-    return row.append("█" * (length - idle) + "░" * idle or "▏", style="blue")
+    return row.append(phrases.bar(part, BAR), style="blue")
 
 
 def _finding(finding: Finding, width: int, again: bool) -> Iterator[RenderableType]:
