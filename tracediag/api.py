@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracediag.rule import Param, Rule
     from tracediag.trace import Trace
 
-__all__ = ["default_export", "default_folder", "explain", "export", "load", "profile", "record"]
+__all__ = ["default_export", "default_folder", "explain", "export", "illustrate", "load", "profile", "record"]
 
 Paths = str | PathLike[str]
 
@@ -63,20 +63,33 @@ def explain(
     key = reportcache.key_of(paths, folders, choice) if paths else None
     report = reportcache.find(key)
     if report is None:
-        report = _explained(trace, folders, choice)
+        report, _, _ = _examined(trace, folders, choice)
         if key is not None and reportcache.key_of(paths, folders, choice) == key:  # else a file has changed while it was read
             reportcache.keep(key, report)
     return report
 
 
-def _explained(trace: Trace | Paths | Sequence[Paths], rules: Sequence[str], choice: dict[str, Any]) -> Report:
+def illustrate(
+    trace: Trace | Paths | Sequence[Paths], *, rules: Iterable[Paths] = (), **choice: Any
+) -> tuple[Report, dict[str, Any]]:
+    """The report of `explain`, and the excerpt of the trace that an HTML report draws. choice: the other options of `explain`.
+
+    A kept report has no trace, so that there is no cache here.
+    """
+    from tracediag.excerpt import excerpt
+
+    report, seen, result = _examined(trace, [str(folder) for folder in rules], choice)
+    return report, excerpt(seen, [claim for _, claim in result.pairs])
+
+
+def _examined(trace: Trace | Paths | Sequence[Paths], rules: Sequence[str], choice: dict[str, Any]) -> tuple[Report, Trace, EngineResult]:
     from tracediag import summary
     from tracediag.rules import load_rules
 
     known = load_rules(rules, tests=False)
     seen = _loaded(trace)
     result = _run(seen, known, **choice)
-    return summary.summarize(seen, result, len(known))
+    return summary.summarize(seen, result, len(known)), seen, result
 
 
 def _run(trace: Trace, rules: Sequence[Rule], **choice: Any) -> EngineResult:

@@ -104,13 +104,20 @@ def explain(
     debug: DebugOption = False,
 ) -> int:
     """Name the causes in a trace, a run directory, an archive, several ranks."""
-    from tracediag import api
-
     choice = Choice(rules, select, ignore, min_saving, fail_on)
     with working("reading the trace", quiet):
-        report = api.explain(path, **choice.of_rules(), cache=not no_cache)
-    emit(report, form.value, output)
+        report, drawn = _explained(path, form, choice, cache=not no_cache)
+    emit(report, form.value, output, drawn)
     return _failing(report, choice.fail_on)
+
+
+def _explained(path: Any, form: Format, choice: Choice, *, cache: bool = False) -> tuple[Report, dict[str, Any] | None]:
+    """The report, and what its form draws of the trace."""
+    from tracediag import api
+
+    if form is Format.html:
+        return api.illustrate(path, **choice.of_rules())
+    return api.explain(path, **choice.of_rules(), cache=cache), None
 
 
 @app.command(cls=ProfileCommand)
@@ -170,27 +177,25 @@ def profile(
         say(done.message)
     if no_explain or not done.run.get("windows"):
         return done.exit_code  # nothing recorded: the message has said so
-    report = _explain_run(request.out, quiet, done.exit_code, **choice.of_rules())
+    report, drawn = _explain_run(request.out, form, choice, quiet, done.exit_code)
     if report is not None:
-        emit(report, form.value, output)
+        emit(report, form.value, output, drawn)
     return done.exit_code or _failing(report, choice.fail_on)
 
 
-def _explain_run(folder: Path, quiet: bool, code: int, **choice: Any) -> Report | None:
-    """Explain a run directory and leave the report in it; None when a script that failed left nothing to explain: its code says so."""
-    from tracediag import api
-
+def _explain_run(folder: Path, form: Format, choice: Choice, quiet: bool, code: int) -> tuple[Report | None, dict[str, Any] | None]:
+    """Explain a run directory and leave the report in it; no report when a script that failed left nothing to explain: its code says so."""
     try:
         with working("reading the trace", quiet):
-            report = api.explain(folder, **choice)
+            report, drawn = _explained(folder, form, choice)
     except TracediagError as error:
         if not code:
             raise
         say(str(error))
-        return None
-    for name, form in (("report.json", "json"), ("report.md", "markdown")):
-        emit(report, form, folder / name)
-    return report
+        return None, None
+    for name, kind in (("report.json", "json"), ("report.md", "markdown")):
+        emit(report, kind, folder / name)
+    return report, drawn
 
 
 @app.command()

@@ -9,7 +9,7 @@ import tempfile
 import traceback
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tracediag.errors import InputError
 
@@ -31,19 +31,20 @@ def say(message: str) -> None:
     print(f"tracediag: {message}", file=sys.stderr)
 
 
-def emit(report: Report, form: str, output: Path | None) -> None:
-    """Write `report` in format `form` to `output`, or to stdout. Raises InputError when the file cannot be written."""
+def emit(report: Report, form: str, output: Path | None, excerpt: dict[str, Any] | None = None) -> None:
+    """Write `report` in format `form` to `output`, or to stdout. excerpt: what html draws of the trace. Raises InputError when the file
+    cannot be written."""
     from tracediag import reports
 
     if output is not None:
-        write_file(output, reports.render(report, form))
+        write_file(output, reports.render(report, form, excerpt))
     elif form == "text" and _is_terminal(sys.stdout):
         from tracediag.reports import text
 
         width = min(shutil.get_terminal_size().columns, WIDEST)
         print_text(text.render(report, width=width, color=_wants_color()))
     else:
-        print_text(reports.render(report, form))
+        print_text(reports.render(report, form, excerpt))
 
 
 def print_text(text: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from tracediag.findings import Report
 
 __all__ = ["FORMATS", "Renderer", "render", "renderer"]
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 """Names of the formats; `tracediag.reports.<name>` renders it."""
 
 
@@ -29,6 +29,10 @@ def renderer(name: str) -> Renderer:
     return cast("Renderer", import_module(f"tracediag.reports.{name}").render)
 
 
-def render(report: Report, name: str) -> str:
-    """`report` in format `name` ('text', 'json' or 'markdown'). Raises KeyError for an unknown format."""
+def render(report: Report, name: str, excerpt: dict[str, Any] | None = None) -> str:
+    """`report` in format `name` (one of FORMATS). excerpt: of its trace, for the drawings of html. Raises KeyError for an unknown format."""
+    if name == "html":
+        from tracediag.reports import html
+
+        return html.render(report, excerpt)
     return renderer(name)(report)

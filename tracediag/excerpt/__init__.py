@@ -1,0 +1,61 @@
+"""What a page shows of the trace itself: a stretch of the timeline, its operations, its steps and its memory, as plain data."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tracediag.excerpt.marks import gaps_of, marks_of, phases_of, steps_of
+from tracediag.excerpt.optable import op_table
+from tracediag.excerpt.series import memory_series, step_series
+from tracediag.excerpt.timeline import Texts, lanes_of, pick, rows_of
+from tracediag.excerpt.window import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracediag.claims import Claim
+    from tracediag.trace import Trace
+
+__all__ = ["excerpt"]
+
+MAX_EVENTS = 16_000
+MAX_BYTES = 800_000
+"""Of the excerpt as JSON; events take some forty bytes, but long names can make them many times longer."""
+LEAST_EVENTS = 500
+
+
+def excerpt(trace: Trace, claims: Sequence[Claim]) -> dict[str, Any]:
+    """The excerpt of `trace` as JSON data of at most MAX_BYTES: the shortest events are left out, and it is said how many.
+
+    claims: those of the report's findings, in its order. Times are ns from the start of the excerpt unless a key says otherwise; text
+    stands as an index into `strings`, -1 for NULL.
+    """
+    events = MAX_EVENTS
+    while True:
+        made = _excerpt(trace, claims, events)
+        if events <= LEAST_EVENTS or len(json.dumps(made, separators=(",", ":"))) <= MAX_BYTES:
+            return made
+        events = events * 3 // 4
+
+
+def _excerpt(trace: Trace, claims: Sequence[Claim], events: int) -> dict[str, Any]:
+    """The excerpt with at most so many events."""
+    window = choose(trace, 4 * events)
+    lanes, hidden = lanes_of(trace, window)
+    rows, left_out = pick(trace, window, lanes, events)
+    texts = Texts()
+    return {
+        "window": window.as_dict(trace),
+        "left_out": left_out | {"lanes": hidden},
+        "lanes": lanes,
+        "steps": steps_of(trace, window),
+        "phases": phases_of(trace, window),
+        "events": rows_of(trace, window, rows, lanes, texts),
+        "gaps": gaps_of(trace, window, rows),
+        "marks": [marks_of(trace, window, claim, rows) for claim in claims],
+        "ops": op_table(trace, texts),
+        "series": step_series(trace),
+        "memory": memory_series(trace, window.rank),
+        "strings": texts.values,
+    }

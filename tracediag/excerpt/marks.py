@@ -1,0 +1,100 @@
+"""What is drawn over the events of an excerpt: steps, phases, idle time with its owner, and what each finding claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracediag.breakdown import ORDER
+from tracediag.columns import Ints
+from tracediag.excerpt.timeline import places_of
+from tracediag.gaps import OWNERS
+from tracediag.intervals import Spans, clip
+from tracediag.stats import phase_layers
+
+if TYPE_CHECKING:
+    from tracediag.claims import Claim
+    from tracediag.columns import IntArray
+    from tracediag.excerpt.window import Window
+    from tracediag.trace import Trace
+
+__all__ = ["gaps_of", "marks_of", "phases_of", "steps_of"]
+
+FINEST = 20_000
+"""Pieces of phases shorter than the window over this are no more than a hair on any screen, and are left out."""
+MAX_GAPS = 2_000
+MAX_SPANS = 1_000
+
+
+def steps_of(trace: Trace, window: Window) -> list[dict[str, int]]:
+    """The steps that the window shows."""
+    table, rows = trace.step_table, window.steps
+    columns = table.number[rows].tolist(), (table.start[rows] - window.start).tolist(), (table.end[rows] - table.start[rows]).tolist()
+    return [{"number": number, "start": start, "dur": dur} for number, start, dur in zip(*columns, strict=True)]
+
+
+def phases_of(trace: Trace, window: Window) -> dict[str, Any]:
+    """Who has each instant: columns phase (index into `names`), part (0 host, 1 device, 2 idle), start, dur, in order of time."""
+    bounds = np.asarray([window.start]), np.asarray([window.end])
+    layers = phase_layers(trace, window.rank, bounds)
+    least = (window.end - window.start) // FINEST
+    pieces = []
+    for part, spans_of in enumerate((layers.host, layers.device, layers.idle)):
+        for phase, name in enumerate(ORDER):
+            start, end = spans_of[name]
+            keep = end - start >= least
+            begin, length = (start[keep] - window.start).tolist(), (end - start)[keep].tolist()
+            pieces += [(at, dur, phase, part) for at, dur in zip(begin, length, strict=True)]
+    pieces.sort()
+    return {"names": list(ORDER)} | {key: [piece[i] for piece in pieces] for i, key in enumerate(("start", "dur", "phase", "part"))}
+
+
+def gaps_of(trace: Trace, window: Window, rows: IntArray) -> dict[str, Any]:
+    """Idle time in the window: the longest MAX_GAPS pieces in order of device and time, and the number left out.
+
+    track: index into `tracks` (devices, or `host` where none took part); owner: index into `owners`; op: shown event that owns it, -1:
+    none; gap: its number.
+    """
+    table, rank = trace.gap_table, trace.gap_columns["rank"]
+    assert isinstance(rank, Ints)
+    mine = np.where(rank.valid, rank.values, -1) == window.rank
+    at = np.flatnonzero(mine & (table.start < window.end) & (table.end > window.start))
+    longest = at[np.argsort(table.start[at] - table.end[at], kind="stable")[:MAX_GAPS]]
+    shown = longest[np.lexsort((table.start[longest], table.device[longest]))]
+    tracks, track = np.unique(trace.gap_strings("device").to_objects()[shown].astype(str), return_inverse=True)
+    return {
+        "tracks": tracks.tolist(),
+        "owners": list(OWNERS),
+        "track": track.tolist(),
+        "start": (table.start[shown] - window.start).tolist(),
+        "dur": (table.end[shown] - table.start[shown]).tolist(),
+        "owner": table.owner[shown].tolist(),
+        "op": places_of(table.host[shown], rows, len(trace)),
+        "gap": shown.tolist(),
+        "left_out": len(at) - len(shown),
+    }
+
+
+def marks_of(trace: Trace, window: Window, claim: Claim, rows: IntArray) -> dict[str, list[int]]:
+    """What a finding has of the window: `start` and `dur` of the time that it owns (the longest MAX_SPANS pieces), the shown `events`
+    that it claims with all below them and the device work that they launched, the numbers of its `gaps`."""
+    inside = trace.subtree(claim.op_ids)
+    held = trace.gap_table.host
+    gaps = np.union1d(np.flatnonzero((held >= 0) & inside[held]) if trace.has_device else held[:0], claim.gap_ids)
+    start, end = _owned(trace, window, claim)
+    near = gaps[(trace.gap_table.start[gaps] < window.end) & (trace.gap_table.end[gaps] > window.start)]
+    return {
+        "start": (start - window.start).tolist(),
+        "dur": (end - start).tolist(),
+        "events": np.flatnonzero(inside[rows]).tolist(),
+        "gaps": near[:MAX_GAPS].tolist(),
+    }
+
+
+def _owned(trace: Trace, window: Window, claim: Claim) -> Spans:
+    """The time that a finding owns in the window, on the time line of its rank; the longest pieces in order of time."""
+    shift = int(trace.lane_shift(np.asarray([window.rank]))[0])
+    start, end = clip(claim.spans, window.start + shift, window.end + shift)
+    kept = np.sort(np.argsort(start - end, kind="stable")[:MAX_SPANS])
+    return start[kept] - shift, end[kept] - shift

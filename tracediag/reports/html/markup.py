@@ -1,0 +1,53 @@
+"""Text and small figures as HTML; whatever comes in is text, never markup."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+from tracediag.reports import phrases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["code", "link", "prose", "swatch", "table", "text"]
+
+MAX_NAME = 240
+"""Characters of a name out of the trace; templates of kernels fill pages."""
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def text(value: object) -> str:
+    """`value` on one line, with what could steer or hide written as escapes."""
+    return escape(phrases.line(value), quote=True)
+
+
+def code(value: object) -> str:
+    """A name out of the trace; its middle gives way when it is very long."""
+    return f"<code>{escape(phrases.shorten(value, MAX_NAME), quote=True)}</code>" if value else ""
+
+
+def prose(value: object) -> str:
+    """A sentence of a rule; what stands between backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", text(value))
+
+
+def link(url: str) -> str:
+    """A link to a web page, anything else as text."""
+    plain = text(url)
+    return f'<a href="{plain}" rel="noopener noreferrer">{plain}</a>' if url.startswith(("https://", "http://")) else plain
+
+
+def swatch(phase: str, idle: bool = False) -> str:
+    """The colour of a phase beside its name."""
+    return f'<svg class="swatch" aria-hidden="true"><rect width="11" height="11" class="p-{text(phase)}{" idle" if idle else ""}"/></svg>'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: frozenset[int] = frozenset()) -> str:
+    """A table of cells that are HTML already. numbers: columns to be set to the right."""
+    kinds = ['class="n"' if i in numbers else "" for i in range(len(head))]
+    top = "".join(f'<th scope="col" {kind}>{cell}</th>' for cell, kind in zip(head, kinds, strict=True))
+    body = "".join("<tr>" + "".join(f"<td {k}>{c}</td>" for c, k in zip(row, kinds, strict=True)) + "</tr>\n" for row in rows)
+    plain = f"<thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody>".replace("<td >", "<td>").replace('col" >', 'col">')
+    return f'<div class="scroll"><table>{plain}</table></div>\n'
