@@ -24,6 +24,7 @@ class Format(str, Enum):
     json = "json"
     markdown = "markdown"
     html = "html"
+    sarif = "sarif"
 
 
 class Export(str, Enum):

@@ -36,6 +36,10 @@ def emit(report: Report, form: str, output: Path | None, excerpt: dict[str, Any]
     cannot be written."""
     from tracediag import reports
 
+    if form == "sarif":
+        from tracediag.repository import rooted
+
+        report = rooted(report)
     if output is not None:
         write_file(output, reports.render(report, form, excerpt))
     elif form == "text" and _is_terminal(sys.stdout):

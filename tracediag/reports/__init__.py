@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Renderer", "render", "renderer"]
 
-FORMATS = ("text", "json", "markdown", "html")
+FORMATS = ("text", "json", "markdown", "html", "sarif")
 """Names of the formats; `tracediag.reports.<name>` renders it."""
 
 
