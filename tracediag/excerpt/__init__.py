@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tracediag.excerpt.marks import gaps_of, marks_of, phases_of, steps_of
+from tracediag.excerpt.marks import gaps_of, idle_in, marks_of, phases_of, steps_of
 from tracediag.excerpt.optable import op_table
 from tracediag.excerpt.series import memory_series, step_series
 from tracediag.excerpt.timeline import Texts, lanes_of, pick, rows_of
@@ -44,16 +44,17 @@ def _excerpt(trace: Trace, claims: Sequence[Claim], events: int) -> dict[str, An
     window = choose(trace, 4 * events)
     lanes, hidden = lanes_of(trace, window)
     rows, left_out = pick(trace, window, lanes, events)
+    idle, waits = idle_in(trace, window)
     texts = Texts()
     return {
         "window": window.as_dict(trace),
-        "left_out": left_out | {"lanes": hidden},
+        "left_out": left_out | {"lanes": hidden, "gaps": waits},
         "lanes": lanes,
         "steps": steps_of(trace, window),
         "phases": phases_of(trace, window),
         "events": rows_of(trace, window, rows, lanes, texts),
-        "gaps": gaps_of(trace, window, rows),
-        "marks": [marks_of(trace, window, claim, rows) for claim in claims],
+        "gaps": gaps_of(trace, window, idle, rows),
+        "marks": [marks_of(trace, window, claim, rows, idle) for claim in claims],
         "ops": op_table(trace, texts),
         "series": step_series(trace),
         "memory": memory_series(trace, window.rank),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracediag.excerpt.window import Window
     from tracediag.trace import Trace
 
-__all__ = ["gaps_of", "marks_of", "phases_of", "steps_of"]
+__all__ = ["gaps_of", "idle_in", "marks_of", "phases_of", "steps_of"]
 
 FINEST = 20_000
 """Pieces of phases shorter than the window over this are no more than a hair on any screen, and are left out."""
@@ -50,18 +50,20 @@ def phases_of(trace: Trace, window: Window) -> dict[str, Any]:
     return {"names": list(ORDER)} | {key: [piece[i] for piece in pieces] for i, key in enumerate(("start", "dur", "phase", "part"))}
 
 
-def gaps_of(trace: Trace, window: Window, rows: IntArray) -> dict[str, Any]:
-    """Idle time in the window: the longest MAX_GAPS pieces in order of device and time, and the number left out.
-
-    track: index into `tracks` (devices, or `host` where none took part); owner: index into `owners`; op: shown event that owns it, -1:
-    none; gap: its number.
-    """
+def idle_in(trace: Trace, window: Window) -> tuple[IntArray, int]:
+    """Rows of the gaps in the window, in order of device and time: the longest MAX_GAPS; and the number left out."""
     table, rank = trace.gap_table, trace.gap_columns["rank"]
     assert isinstance(rank, Ints)
     mine = np.where(rank.valid, rank.values, -1) == window.rank
     at = np.flatnonzero(mine & (table.start < window.end) & (table.end > window.start))
     longest = at[np.argsort(table.start[at] - table.end[at], kind="stable")[:MAX_GAPS]]
-    shown = longest[np.lexsort((table.start[longest], table.device[longest]))]
+    return longest[np.lexsort((table.start[longest], table.device[longest]))], len(at) - len(longest)
+
+
+def gaps_of(trace: Trace, window: Window, shown: IntArray, rows: IntArray) -> dict[str, Any]:
+    """Columns of the shown gaps. track: index into `tracks` (devices, or `host` where none took part); owner: index into `owners`; op:
+    shown event that owns it, -1: none."""
+    table = trace.gap_table
     tracks, track = np.unique(trace.gap_strings("device").to_objects()[shown].astype(str), return_inverse=True)
     return {
         "tracks": tracks.tolist(),
@@ -71,24 +73,23 @@ def gaps_of(trace: Trace, window: Window, rows: IntArray) -> dict[str, Any]:
         "dur": (table.end[shown] - table.start[shown]).tolist(),
         "owner": table.owner[shown].tolist(),
         "op": places_of(table.host[shown], rows, len(trace)),
-        "gap": shown.tolist(),
-        "left_out": len(at) - len(shown),
     }
 
 
-def marks_of(trace: Trace, window: Window, claim: Claim, rows: IntArray) -> dict[str, list[int]]:
+def marks_of(trace: Trace, window: Window, claim: Claim, rows: IntArray, shown: IntArray) -> dict[str, list[int]]:
     """What a finding has of the window: `start` and `dur` of the time that it owns (the longest MAX_SPANS pieces), the shown `events`
-    that it claims with all below them and the device work that they launched, the numbers of its `gaps`."""
-    inside = trace.subtree(claim.op_ids)
+    that it claims with all below them, the device work that they launched and the owners of its gaps, and the shown `gaps` of it."""
     held = trace.gap_table.host
+    inside = trace.subtree(claim.op_ids)
     gaps = np.union1d(np.flatnonzero((held >= 0) & inside[held]) if trace.has_device else held[:0], claim.gap_ids)
+    owners = held[claim.gap_ids]
+    inside[owners[owners >= 0]] = True
     start, end = _owned(trace, window, claim)
-    near = gaps[(trace.gap_table.start[gaps] < window.end) & (trace.gap_table.end[gaps] > window.start)]
     return {
         "start": (start - window.start).tolist(),
         "dur": (end - start).tolist(),
         "events": np.flatnonzero(inside[rows]).tolist(),
-        "gaps": near[:MAX_GAPS].tolist(),
+        "gaps": np.flatnonzero(np.isin(shown, gaps)).tolist(),
     }
 
 

@@ -36,19 +36,19 @@ def _timeline(report: Report, excerpt: dict[str, Any]) -> str:
 <p class="note">{text(_caption(excerpt))}</p>
 <div class="tools" role="toolbar" aria-label="Timeline">
 <label>Highlight <select id="highlight"><option value="">no finding</option>{choices}</select></label>
-<button type="button" id="zoom-in" aria-label="Zoom in">+</button><button type="button" id="zoom-out" aria-label="Zoom out">−</button>
+<button type="button" id="zoom-in" aria-label="Zoom in">+</button><button type="button" id="zoom-out" aria-label="Zoom out">&minus;</button>
 <button type="button" id="zoom-fit">Fit</button>
-<button type="button" id="previous" aria-label="Previous highlighted event" disabled>‹</button>
-<button type="button" id="next" aria-label="Next highlighted event" disabled>›</button>
+<button type="button" id="previous" aria-label="Previous highlighted event" disabled>&lsaquo;</button>
+<button type="button" id="next" aria-label="Next highlighted event" disabled>&rsaquo;</button>
 <button type="button" id="save" class="end">Save for Perfetto</button>
 </div>
 <div class="view" id="view" tabindex="0" role="group" aria-label="Timeline of the excerpt" aria-describedby="keys"><div id="space"><canvas
  id="canvas" aria-hidden="true"></canvas></div></div>
 <div class="tip" id="tip" hidden></div>
-<ul class="legend" aria-label="Colours">{legend}<li>hatched: the device waits, with what for</li></ul>
+<ul class="legend" aria-label="Colours">{legend}<li>hatched: nothing runs, and what it waits for</li></ul>
 <div class="chosen" id="chosen" role="status"><span class="muted">Choose an event to see what it is.</span></div>
 <p class="note keys" id="keys">Drag to move, <kbd>Ctrl</kbd> and the wheel or two fingers to zoom, double-click to zoom on an event. Keys:
-<kbd>←</kbd> <kbd>→</kbd> move, <kbd>↑</kbd> <kbd>↓</kbd> lanes, <kbd>+</kbd> <kbd>−</kbd> zoom, <kbd>0</kbd> fit, <kbd>.</kbd>
+<kbd>←</kbd> <kbd>→</kbd> move, <kbd>↑</kbd> <kbd>↓</kbd> lanes, <kbd>+</kbd> <kbd>&minus;</kbd> zoom, <kbd>0</kbd> fit, <kbd>.</kbd>
 <kbd>,</kbd> next and previous event (of the highlighted ones, if any), <kbd>Enter</kbd> zoom on it, <kbd>Esc</kbd> let go.</p>
 </section>
 """
@@ -63,6 +63,8 @@ def _caption(excerpt: dict[str, Any]) -> str:
     if left_out["events"]:
         shown, least = phrases.number(left_out["of"] - left_out["events"]), phrases.duration(left_out["shorter_ns"] / MS)
         told.append(f"{shown} of {phrases.number(left_out['of'])} events are drawn; the shortest, up to about {least}, are left out.")
+    if left_out["gaps"]:
+        told.append(f"{phrases.number(left_out['gaps'])} short pieces of idle time are left out.")
     if left_out["lanes"]:
         told.append(f"{left_out['lanes']} lanes with the least work are left out.")
     return " ".join(told)
@@ -73,8 +75,9 @@ def _stretch(window: dict[str, Any], steps: list[dict[str, int]]) -> str:
     if not steps:
         return f"All that was recorded, {length}; no training step was found."
     if len(steps) == 1:
-        return f"Step {steps[0]['number']} of {window['all_steps']} recorded steps, the median one, {length}."
-    return f"Steps {steps[0]['number']} to {steps[-1]['number']} of {window['all_steps']} recorded: the median one and its neighbours, {length}."
+        return f"Step {steps[0]['number']}, the median of {window['all_steps']} recorded; {length}."
+    between = f"Steps {steps[0]['number']} to {steps[-1]['number']}"
+    return f"{between}: the median of {window['all_steps']} recorded and its neighbours; {length}."
 
 
 def _operations(excerpt: dict[str, Any]) -> str:
@@ -82,7 +85,9 @@ def _operations(excerpt: dict[str, Any]) -> str:
     told = f"Mean of {phrases.number(steps)} steps." if excerpt["steps"] else "Sums over all that was recorded."
     told += " Own time is without what runs inside."
     if rest["rows"]:
-        told += f" {phrases.number(rest['rows'])} more names with {phrases.duration(rest['self'] / steps / MS)} own time in all are left out."
+        told += (
+            f" {phrases.number(rest['rows'])} more names with {phrases.duration(rest['self'] / steps / MS)} own time in all are left out."
+        )
     return f"""<section id="operations" aria-labelledby="operations-title">
 <h2 id="operations-title">Operations</h2>
 <p class="note">{text(told)}</p>

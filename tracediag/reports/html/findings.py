@@ -25,7 +25,7 @@ def listing(report: Report) -> str:
     told: set[str] = set()
     parts = []
     for number, finding in enumerate(report.findings):
-        parts.append(_finding(finding, number, finding.rule in told))
+        parts.append(_finding(finding, number, finding.rule in told, bool(report.steps["count"])))
         told.add(finding.rule)
     together = phrases.together(report)
     return (
@@ -36,10 +36,10 @@ def listing(report: Report) -> str:
     )
 
 
-def _finding(finding: Finding, number: int, told: bool) -> str:
+def _finding(finding: Finding, number: int, told: bool, stepped: bool) -> str:
     opened = " open" if number < OPEN and finding.severity in LOUD else ""
     severity = finding.severity if finding.severity in LOUD else "low"
-    body = _body(finding, told) if number < FULL else f"<p>{text(finding.message)}</p>\n"
+    body = _body(finding, told, stepped) if number < FULL else f"<p>{text(finding.message)}</p>\n"
     return (
         f'<details class="finding {severity}" id="finding-{number}" data-finding="{number}"{opened}>\n<summary>'
         f'<span><span class="badge">{text(finding.severity)}</span><h3>{text(finding.title)}</h3></span>'
@@ -55,15 +55,15 @@ def _facts(finding: Finding) -> str:
     return " · ".join(facts)
 
 
-def _body(finding: Finding, told: bool) -> str:
+def _body(finding: Finding, told: bool, stepped: bool) -> str:
     more = f"<p>Lines: {code(phrases.where(finding))}</p>\n" if len(finding.where) > 1 else ""
     also = f'<p class="note">The same time also matches {", ".join(map(code, finding.also))}.</p>\n' if finding.also else ""
     advice = '<p class="note">Why and how to fix it: as above.</p>\n' if told else _advice(finding)
     rule = f'<p class="note">Rule {text(finding.code)} {code(finding.rule)}</p>\n'
-    return f"<p>{text(finding.message)}</p>\n{more}{_evidence(finding)}{advice}{also}{rule}"
+    return f"<p>{text(finding.message)}</p>\n{more}{_evidence(finding, stepped)}{advice}{also}{rule}"
 
 
-def _evidence(finding: Finding) -> str:
+def _evidence(finding: Finding, stepped: bool) -> str:
     if not finding.evidence:
         return ""
     rows = [
@@ -76,7 +76,8 @@ def _evidence(finding: Finding) -> str:
         ]
         for row in finding.evidence
     ]
-    return "<h4>Evidence</h4>\n" + table(["Operation", "Kind", "A step", "Time a step", "Shapes"], rows, frozenset({2, 3}))
+    counted = ("A step", "Time a step") if stepped else ("Count", "Time")
+    return "<h4>Evidence</h4>\n" + table(["Operation", "Kind", *counted, "Shapes"], rows, frozenset({2, 3}))
 
 
 def _advice(finding: Finding) -> str:

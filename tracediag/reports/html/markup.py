@@ -45,9 +45,13 @@ def swatch(phase: str, idle: bool = False) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: frozenset[int] = frozenset()) -> str:
-    """A table of cells that are HTML already. numbers: columns to be set to the right."""
+    """A table of cells that are HTML already; a column without any is left out. numbers: columns to be set to the right."""
+    lines = [list(row) for row in rows]
+    used = [i for i in range(len(head)) if any(row[i] for row in lines)]
+    head, lines = [head[i] for i in used], [[row[i] for i in used] for row in lines]
+    numbers = frozenset(used.index(i) for i in numbers if i in used)
     kinds = ['class="n"' if i in numbers else "" for i in range(len(head))]
     top = "".join(f'<th scope="col" {kind}>{cell}</th>' for cell, kind in zip(head, kinds, strict=True))
-    body = "".join("<tr>" + "".join(f"<td {k}>{c}</td>" for c, k in zip(row, kinds, strict=True)) + "</tr>\n" for row in rows)
+    body = "".join("<tr>" + "".join(f"<td {k}>{c}</td>" for c, k in zip(row, kinds, strict=True)) + "</tr>\n" for row in lines)
     plain = f"<thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody>".replace("<td >", "<td>").replace('col" >', 'col">')
     return f'<div class="scroll"><table>{plain}</table></div>\n'

@@ -99,10 +99,12 @@ def _breakdown(report: Report) -> str:
         for part in report.breakdown
         if part["share"] > 0
     ]
-    head = ["Phase", "Share", "A step", *(["Host alone", "Device busy", "Device idle"] if device else [])]
+    stepped = bool(report.steps["count"])
+    head = ["Phase", "Share", "A step" if stepped else "Time", *(["Host alone", "Device busy", "Device idle"] if device else [])]
+    title = f"Where the {'step' if stepped else 'recorded time'} goes"
     told = ", ".join(f"{part['phase'] or 'unknown'} {phrases.percent(part['share'])}" for part in report.breakdown if part["share"] > 0)
     return (
-        '<section id="where" aria-labelledby="where-title">\n<h2 id="where-title">Where the step goes</h2>\n'
+        f'<section id="where" aria-labelledby="where-title">\n<h2 id="where-title">{title}</h2>\n'
         f'<svg class="bar" viewBox="0 0 1000 26" preserveAspectRatio="none" role="img" aria-label="{text(told)}">{_bar(report)}</svg>\n'
         f"{table(head, rows, frozenset(range(1, len(head))))}"
         + ('<p class="note">Each instant is counted once. Pale: the device waits.</p>\n' if device else "")

@@ -95,8 +95,8 @@ class Control {
   facts(boxes, i) {
     const { data } = this.timeline, text = (column) => (boxes[column][i] >= 0 ? data.text[boxes[column][i]] : "");
     const facts = [["Time", duration(boxes.dur[i])], ["Begins at", duration(boxes.start[i])]];
-    if (boxes.kind === "gap" && boxes.op[i] >= 0) facts.push(["Host is in", data.text[data.events.name[boxes.op[i]]]]);
-    if (boxes.kind !== "event") return facts;
+    if (boxes.what === "gap" && boxes.op[i] >= 0) facts.push(["Host is in", data.text[data.events.name[boxes.op[i]]]]);
+    if (boxes.what !== "event") return facts;
     const lane = data.lanes[boxes.lane[i]], launch = boxes.launch[i];
     if (boxes.self[i] !== boxes.dur[i]) facts.push(["Own time", duration(boxes.self[i])]);
     facts.push(["Phase", text("phase") && phaseOf(data, boxes, i)], ["Kind", text("kind").replaceAll("_", " ")], ["Label", text("label")]);

@@ -38,8 +38,9 @@ function shapes(json) {
     return json; // cut because it is long
   }
   if (!Array.isArray(value)) return json;
+  const inWords = (row) => (row.some(Array.isArray) ? `(${row.map(inWords).join(", ")})` : row.join("x"));
   const rows = value.some(Array.isArray) ? value : [value];
-  return rows.filter((row) => Array.isArray(row) && row.length).map((row) => row.join("x")).join(", ");
+  return rows.filter((row) => Array.isArray(row) && row.length).map(inWords).join(", ");
 }
 
 /** An element with text or children. */

@@ -13,8 +13,9 @@ class OpTable {
     }));
     const device = ops.device.some((ns) => ns > 0);
     this.columns = [
-      ["name", "Operation"], ["kind", "Kind"], ["place", "Where"], ["count", "A step", digits], ["self", "Own time", duration],
-      ["dur", "Time", duration], ...(device ? [["device", "Device time", duration]] : []),
+      ["name", "Operation"], ["self", "Own time", duration], ["dur", "Time", duration],
+      ...(device ? [["device", "Device time", duration]] : []), ["count", data.steps.length ? "A step" : "Count", digits],
+      ["kind", "Kind"], ["place", "Where"],
     ];
     this.table.tHead.append(element("tr", this.columns.map((column) => this.head(column))));
     search.addEventListener("input", () => this.fill());

@@ -50,7 +50,7 @@ function overlays(data, zero) {
   const lanes = [["steps", data.steps], ["phases", data.phases], ["idle", data.gaps], ...data.marks.map((mark, i) => [`${i + 1} ${titles[i]}`, mark])];
   return lanes.flatMap(([tid, boxes]) =>
     boxes.start.map((start, i) => ({
-      ph: "X", cat: "tracediag", pid: "tracediag", tid, name: boxes.kind === "mark" ? tid : nameOf(data, boxes, i),
+      ph: "X", cat: "tracediag", pid: "tracediag", tid, name: boxes.what === "mark" ? tid : nameOf(data, boxes, i),
       ts: (zero + start) / 1000, dur: boxes.dur[i] / 1000,
     })),
   );

@@ -16,7 +16,7 @@ class Timeline {
 
   /** Takes the colours of the page anew. */
   recolour() {
-    const names = ["bg", "panel", "line", "text", "muted", "focus", "mark", "ink", "hatch", "gap", ...PHASES];
+    const names = ["bg", "panel", "line", "text", "muted", "focus", "mark", "ink", "hatch", "gap", "frame", ...PHASES];
     this.colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
     this.pattern = null;
     this.redraw();
@@ -167,7 +167,7 @@ class Timeline {
     pen.globalAlpha = loud || !this.selective(boxes) ? 1 : 0.28;
     pen.fillStyle = this.fill(boxes, i);
     pen.fillRect(x, y, width, tall);
-    if (boxes.kind === "gap" || (boxes.kind === "phase" && boxes.part[i] === 2)) {
+    if (boxes.what === "gap" || (boxes.what === "phase" && boxes.part[i] === 2)) {
       pen.fillStyle = this.hatch(pen);
       pen.fillRect(x, y, width, tall);
     }
@@ -175,31 +175,37 @@ class Timeline {
       pen.fillStyle = this.colours.mark;
       pen.fillRect(x, y + tall - 2, width, 2);
     }
+    pen.globalAlpha = 1;
     const room = Math.floor((Math.min(x + width, this.width) - Math.max(x, 0) - 7) / LETTER);
-    if (room >= 2) {
-      const name = nameOf(this.data, boxes, i);
-      pen.fillStyle = boxes.kind === "gap" || boxes.kind === "step" ? this.colours.text : this.colours.ink;
+    const name = room >= 2 ? nameOf(this.data, boxes, i) : "";
+    if (room >= Math.min(name.length, 4) && name) {
+      pen.fillStyle = this.ink(boxes, loud);
       pen.fillText(name.length <= room ? name : name.slice(0, room - 1) + "…", Math.max(x, 0) + 4, y + tall / 2 + 0.5);
     }
-    pen.globalAlpha = 1;
+  }
+
+  ink(boxes, loud) {
+    if (!loud && this.selective(boxes)) return this.colours.muted;
+    if (boxes.what === "mark") return this.colours.bg;
+    return boxes.what === "gap" || boxes.what === "step" ? this.colours.text : this.colours.ink;
   }
 
   /** Whether some boxes of this kind stand out from the others. */
   selective(boxes) {
-    return this.name >= 0 ? boxes.kind === "event" : this.mark !== null && (boxes.kind === "event" || boxes.kind === "gap");
+    return this.name >= 0 ? boxes.what === "event" : this.mark !== null && (boxes.what === "event" || boxes.what === "gap");
   }
 
   isLoud(boxes, i) {
-    if (boxes.kind === "event") return this.name >= 0 ? boxes.name[i] === this.name : this.mark !== null && this.mark.events.has(i);
-    return boxes.kind === "gap" && this.name < 0 && this.mark !== null && this.mark.gaps.has(boxes.gap[i]);
+    if (boxes.what === "event") return this.name >= 0 ? boxes.name[i] === this.name : this.mark !== null && this.mark.events.has(i);
+    return boxes.what === "gap" && this.name < 0 && this.mark !== null && this.mark.gaps.has(i);
   }
 
   fill(boxes, i) {
     const { colours } = this;
-    if (boxes.kind === "step") return i % 2 ? colours.gap : colours.line;
-    if (boxes.kind === "mark") return colours.mark;
-    if (boxes.kind === "gap") return colours.gap;
-    return colours[phaseOf(this.data, boxes, i)];
+    if (boxes.what === "step") return i % 2 ? colours.gap : colours.line;
+    if (boxes.what === "mark") return colours.mark;
+    if (boxes.what === "gap") return colours.gap;
+    return boxes.what === "event" && isFrame(this.data, boxes, i) ? colours.frame : colours[phaseOf(this.data, boxes, i)];
   }
 
   hatch(pen) {
@@ -220,23 +226,30 @@ class Timeline {
 
 /** The phase of a box, `other` where it is not known. */
 function phaseOf(data, boxes, i) {
-  const name = boxes.kind === "phase" ? data.raw.phases.names[boxes.phase[i]] : data.raw.strings[boxes.phase[i]];
+  const name = boxes.what === "phase" ? data.raw.phases.names[boxes.phase[i]] : data.raw.strings[boxes.phase[i]];
   return PHASES.includes(name) ? name : "other";
+}
+
+/** Whether an event only encloses others: a Python frame, or a range whose phase is that of what it happens to hold. */
+function isFrame(data, events, i) {
+  const role = data.raw.strings[events.role[i]];
+  if (role === "python") return true;
+  return (role === "annotation" || role === "framework") && !["optimizer", "backward", "input"].includes(data.raw.strings[events.phase[i]]);
 }
 
 /** What is written on a box. */
 function nameOf(data, boxes, i) {
-  switch (boxes.kind) {
+  switch (boxes.what) {
     case "step": return `step ${boxes.number[i]} · ${duration(boxes.dur[i])}`;
     case "phase": return phaseOf(data, boxes, i) + (boxes.part[i] === 2 ? ", device idle" : "");
     case "mark": return duration(boxes.dur[i]);
-    case "gap": return "waits: " + GAPS[data.raw.gaps.owners[boxes.owner[i]]];
+    case "gap": return data.raw.gaps.tracks[boxes.track[i]] === "host" ? "in Python" : "waits " + WAITS[data.raw.gaps.owners[boxes.owner[i]]];
     default: return data.text[boxes.name[i]];
   }
 }
 
-const GAPS = {
-  input: "for input", compile: "for a compilation", alloc: "for memory", sync: "the host synchronises", runtime: "for a call of the runtime",
+const WAITS = {
+  input: "for input", compile: "for a compilation", alloc: "for memory", sync: "while the host synchronises", runtime: "for a call of the runtime",
   op: "for an operator on the host", python: "for Python", long_launch: "for a slow launch", launch: "for the launch", queue: "in the queue",
-  unknown: "reason unknown",
+  unknown: "for what is not known",
 };

@@ -8,8 +8,8 @@ const RULER = 24;
 
 /** Columns of the excerpt as boxes: start, dur, and what they are. */
 class Boxes {
-  constructor(kind, columns) {
-    this.kind = kind; // step | phase | mark | gap | event
+  constructor(what, columns) {
+    this.what = what; // step | phase | mark | gap | event
     Object.assign(this, columns);
   }
 
