@@ -30,7 +30,7 @@ def render(report: Report, excerpt: dict[str, Any] | None = None) -> str:
     styles whose hashes it names, and no request of any kind.
     """
     style = _asset("page.css") + (_asset("uPlot.min.css") if excerpt else "")
-    script = "".join(_asset(name) for name in SCRIPTS) if excerpt else ""
+    script = f"/*\n{_asset('uPlot.LICENSE')}*/\n" + "".join(map(_asset, SCRIPTS)) if excerpt else ""
     title = phrases.line(report.subject.get("script") or "report")
     shown = drawings.sections(report, excerpt) if excerpt else ""
     return (
