@@ -10,6 +10,7 @@ import typer
 from tracediag import __version__
 from tracediag.cliargs import (
     LAUNCHER,
+    AttachOption,
     Choice,
     DebugOption,
     Export,
@@ -26,8 +27,10 @@ from tracediag.cliargs import (
     RulesOption,
     SavingOption,
     SelectOption,
+    YesOption,
     session,
 )
+from tracediag.cliattach import attach, post
 from tracediag.console import emit, print_text, report_bug, say, working
 from tracediag.errors import InputError, TracediagError
 
@@ -100,6 +103,8 @@ def explain(
     min_saving: SavingOption = None,
     fail_on: FailOnOption = None,
     no_cache: NoCacheOption = False,
+    to_issue: AttachOption = None,
+    yes: YesOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> int:
@@ -108,6 +113,8 @@ def explain(
     with working("reading the trace", quiet):
         report, drawn = _explained(path, form, choice, cache=not no_cache)
     emit(report, form.value, output, drawn)
+    if to_issue:
+        post(report, to_issue, yes=yes, quiet=quiet)
     return _failing(report, choice.fail_on)
 
 
@@ -198,6 +205,8 @@ def _explain_run(folder: Path, form: Format, choice: Choice, quiet: bool, code: 
     return report, drawn
 
 
+
+
 @app.command()
 def export(
     path: Annotated[
@@ -220,6 +229,9 @@ def export(
         written = api.export(path, to.value, place, rules=[*find().rules, *(rules or ())])
     print_text("".join(f"{file}\n" for file in written))
     return 0
+
+
+app.command()(attach)
 
 
 @rules_app.command("list")

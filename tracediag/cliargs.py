@@ -66,6 +66,15 @@ def _debug(value: bool) -> bool:
     return value
 
 
+def _target(value: str | None) -> str | None:
+    """Refuse what is no issue before the work begins."""
+    if value is not None:
+        from tracediag.github import parse_target
+
+        parse_target(value)
+    return value
+
+
 FormatOption = Annotated[Format, typer.Option("--format", help="How to say it.")]
 OutputOption = Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write the report to FILE instead of the terminal.")]
 RulesOption = Annotated[list[Path] | None, typer.Option("--rules", metavar="DIR", help="A folder of more rules; may be given again.")]
@@ -76,6 +85,11 @@ SavingOption = Annotated[
 ]
 FailOnOption = Annotated[FailOn | None, typer.Option("--fail-on", help="Exit with 1 when a finding is this severe  [default: never].")]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Read the trace anew; keep no report for the next time.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Post to GitHub without asking first.")]
+AttachOption = Annotated[
+    str | None,
+    typer.Option("--attach", metavar="OWNER/REPO#N", callback=_target, help="Post the report to a GitHub issue or pull request as well."),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks on stderr.")]
 DebugOption = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show the traceback of an unexpected error.")]
 

@@ -6,9 +6,10 @@ TracediagError                 anything we raise on purpose; exit code 2, one li
 |   +-- BrokenTraceError       a timeline of which nothing whole is left
 +-- RuleError                  a rule file that is wrong (all its errors in one message)
 +-- CaptureError               a script that could not be run under the profiler
++-- PostError                  a report that GitHub did not take
 """
 
-__all__ = ["BrokenTraceError", "CaptureError", "InputError", "NotATraceError", "RuleError", "TracediagError"]
+__all__ = ["BrokenTraceError", "CaptureError", "InputError", "NotATraceError", "PostError", "RuleError", "TracediagError"]
 
 
 class TracediagError(Exception):
@@ -33,3 +34,7 @@ class RuleError(TracediagError):
 
 class CaptureError(TracediagError):
     """The command could not be run under the profiler."""
+
+
+class PostError(TracediagError):
+    """GitHub could not be reached or did not take a report; the message says why."""

@@ -140,7 +140,7 @@ def _note(note: Mapping[str, Any]) -> str:
 def _environment(report: Report) -> str:
     """What was run and read, how it was judged, and remarks on the trace, folded."""
     run = report.run or {}
-    versions = [f"{name} {version}" for name, version in (run.get("versions") or {}).items() if version]
+    versions = [f"{name} {version}" for name, version in sorted((run.get("versions") or {}).items()) if version]
     devices = phrases.devices(run)
     lines = [
         *([f"Versions: {gfm.text(phrases.clip(', '.join(versions), PROSE))}"] if versions else []),
