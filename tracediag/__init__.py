@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 from tracediag._version import __version__
 
 if TYPE_CHECKING:
-    from tracediag.api import explain, load, profile
+    from tracediag.api import compare, explain, load, profile
+    from tracediag.comparison import Comparison
     from tracediag.findings import Finding, Report
     from tracediag.trace import Trace
 
-__all__ = ["Finding", "Report", "Trace", "__version__", "explain", "load", "profile"]
+__all__ = ["Comparison", "Finding", "Report", "Trace", "__version__", "compare", "explain", "load", "profile"]
 
 _HOMES = {
+    "compare": "tracediag.api",
     "explain": "tracediag.api",
     "load": "tracediag.api",
     "profile": "tracediag.api",
+    "Comparison": "tracediag.comparison",
     "Finding": "tracediag.findings",
     "Report": "tracediag.findings",
     "Trace": "tracediag.trace",

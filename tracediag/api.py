@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
     from tracediag.capture.inprocess import Run
     from tracediag.capture.launcher import LaunchRequest, LaunchResult
+    from tracediag.comparison import Comparison
     from tracediag.engine import EngineResult
     from tracediag.findings import Report
     from tracediag.rule import Param, Rule
     from tracediag.trace import Trace
 
-__all__ = ["default_export", "default_folder", "explain", "export", "illustrate", "load", "profile", "record"]
+__all__ = ["compare", "default_export", "default_folder", "explain", "export", "illustrate", "load", "profile", "record"]
 
 Paths = str | PathLike[str]
 
@@ -55,11 +56,15 @@ def explain(
     params: rule id -> parameter -> value. cache: take the report of the same files, rules and options from the user's cache folder, and
     leave it there. Raises what `load` raises, and RuleError for wrong rules or unknown names.
     """
-    from tracediag import reportcache
-
     folders = [str(folder) for folder in rules]
     choice = {"select": sorted(select), "ignore": sorted(ignore), "min_saving": min_saving, "params": params}
-    paths = _paths(trace) if cache else []
+    return _report(_paths(trace) if cache else [], trace, folders, choice)
+
+
+def _report(paths: list[str], trace: Trace | Paths | Sequence[Paths], folders: Sequence[str], choice: dict[str, Any]) -> Report:
+    """The report of a trace. paths: where it came from, so that its report can be found among those kept, and be kept itself."""
+    from tracediag import reportcache
+
     key = reportcache.key_of(paths, folders, choice) if paths else None
     report = reportcache.find(key)
     if report is None:
@@ -69,9 +74,34 @@ def explain(
     return report
 
 
-def illustrate(
-    trace: Trace | Paths | Sequence[Paths], *, rules: Iterable[Paths] = (), **choice: Any
-) -> tuple[Report, dict[str, Any]]:
+def compare(a: Any, b: Any, *, cache: bool = False, **choice: Any) -> Comparison:
+    """Why is a slower than b: two frameworks, two versions, before and after a change.
+
+    a, b: a Trace, a Report, the path of what `load` reads or of a report.json; or a list of those, which are runs of one side and tell
+    the noise between runs. choice: rules, select, ignore, params as in `explain`. Raises what `explain` raises.
+    """
+    from tracediag.baseline import names
+    from tracediag.comparing.compare import compare_runs
+
+    one, two = ([_read_run(run, cache, **choice) for run in (side if isinstance(side, list | tuple) else [side])] for side in (a, b))
+    return compare_runs(one, two, names(a, b))
+
+
+def _read_run(
+    given: Any, cache: bool, rules: Iterable[Paths] = (), select: Iterable[str] = (), ignore: Iterable[str] = (), **choice: Any
+) -> tuple[Trace | None, Report]:
+    """One run with its report; a report alone has no Trace."""
+    from tracediag.baseline import report_of
+
+    told = report_of(given)
+    if told is not None:
+        return None, told
+    trace = _loaded(given)
+    chosen = {"select": sorted(select), "ignore": sorted(ignore), "min_saving": 0.0, "params": choice.get("params")}
+    return trace, _report(_paths(given) if cache else [], trace, [str(folder) for folder in rules], chosen)
+
+
+def illustrate(trace: Trace | Paths | Sequence[Paths], *, rules: Iterable[Paths] = (), **choice: Any) -> tuple[Report, dict[str, Any]]:
     """The report of `explain`, and the excerpt of the trace that an HTML report draws. choice: the other options of `explain`.
 
     A kept report has no trace, so that there is no cache here.

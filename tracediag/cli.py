@@ -31,6 +31,7 @@ from tracediag.cliargs import (
     session,
 )
 from tracediag.cliattach import attach, post
+from tracediag.clicompare import compare
 from tracediag.console import emit, print_text, report_bug, say, working
 from tracediag.errors import InputError, TracediagError
 
@@ -205,6 +206,7 @@ def _explain_run(folder: Path, form: Format, choice: Choice, quiet: bool, code: 
     return report, drawn
 
 
+app.command()(compare)
 
 
 @app.command()

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tracediag.comparison import Comparison
     from tracediag.findings import Report
 
-__all__ = ["emit", "print_text", "report_bug", "say", "working", "write_file"]
+__all__ = ["emit", "emit_comparison", "print_text", "report_bug", "say", "working", "write_file"]
 
 WIDEST = 100
 PATIENCE = 1.0
@@ -49,6 +50,21 @@ def emit(report: Report, form: str, output: Path | None, excerpt: dict[str, Any]
         print_text(text.render(report, width=width, color=_wants_color()))
     else:
         print_text(reports.render(report, form, excerpt))
+
+
+def emit_comparison(comparison: Comparison, form: str, output: Path | None) -> None:
+    """Write `comparison` in format `form` to `output`, or to stdout. Raises InputError when the file cannot be written."""
+    from tracediag import reports
+
+    if output is not None:
+        write_file(output, reports.render_comparison(comparison, form))
+    elif form == "text" and _is_terminal(sys.stdout):
+        from tracediag.reports import comparetext
+
+        width = min(shutil.get_terminal_size().columns, WIDEST)
+        print_text(comparetext.render(comparison, width=width, color=_wants_color()))
+    else:
+        print_text(reports.render_comparison(comparison, form))
 
 
 def print_text(text: str) -> None:

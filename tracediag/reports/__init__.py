@@ -6,12 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
+    from tracediag.comparison import Comparison
     from tracediag.findings import Report
 
-__all__ = ["FORMATS", "Renderer", "render", "renderer"]
+__all__ = ["COMPARISON_FORMATS", "FORMATS", "Renderer", "render", "render_comparison", "renderer"]
 
 FORMATS = ("text", "json", "markdown", "html", "sarif")
 """Names of the formats; `tracediag.reports.<name>` renders it."""
+
+COMPARISON_FORMATS = ("text", "json", "markdown")
+"""Names of the formats of a comparison; `tracediag.reports.compare<name>` renders it."""
 
 
 class Renderer(Protocol):
@@ -30,9 +34,16 @@ def renderer(name: str) -> Renderer:
 
 
 def render(report: Report, name: str, excerpt: dict[str, Any] | None = None) -> str:
-    """`report` in format `name` (one of FORMATS). excerpt: of its trace, for the drawings of html. Raises KeyError for an unknown format."""
+    """`report` in format `name` (one of FORMATS). excerpt: of its trace, for the drawings of html. Raises KeyError for another format."""
     if name == "html":
         from tracediag.reports import html
 
         return html.render(report, excerpt)
     return renderer(name)(report)
+
+
+def render_comparison(comparison: Comparison, name: str) -> str:
+    """`comparison` in format `name` (one of COMPARISON_FORMATS). Raises KeyError for an unknown format."""
+    if name not in COMPARISON_FORMATS:
+        raise KeyError(name)
+    return str(import_module(f"tracediag.reports.compare{name}").render(comparison))

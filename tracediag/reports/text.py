@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tracediag.reports import phrases
+from tracediag.reports.terminal import LABEL, LEAST_WIDTH, STYLES, WIDTH, labelled, printed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,32 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
-WIDTH = 96
-LABEL = 10
-"""Columns of the left-hand labels."""
 ROWS = 5
 """Rows of evidence shown; JSON has them all."""
 BAR = 30
-STYLES = {"high": "bold red", "medium": "bold yellow", "low": "cyan", "info": "dim", "error": "bold red", "warning": "yellow"}
 
 
 def render(report: Report, *, width: int = WIDTH, color: bool = False) -> str:
     """The report as lines of at most `width` columns, with terminal colours if `color`."""
-    out = StringIO()
-    console = Console(
-        file=out,
-        width=max(width, 60),
-        force_terminal=color,
-        color_system="standard" if color else None,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        safe_box=False,
-    )
-    for block in _blocks(report, console.width):
-        console.print(block, soft_wrap=False)
-    return "".join(f"{row.rstrip()}\n" for row in out.getvalue().splitlines())
+    return printed(_blocks(report, max(width, LEAST_WIDTH)), width, color=color)
 
 
 def _blocks(report: Report, width: int) -> Iterator[RenderableType]:
@@ -68,20 +49,11 @@ def _blocks(report: Report, width: int) -> Iterator[RenderableType]:
     together = phrases.together(report)
     if together:
         yield Text()
-        yield _labelled([("Savings", Text(together))])
+        yield labelled([("Savings", Text(together))])
     notes = list(_notes(report))
     if notes:
         yield Text()
-        yield _labelled(notes)
-
-
-def _labelled(rows: list[tuple[str, RenderableType]]) -> Table:
-    table = Table.grid(padding=(0, 0), pad_edge=False)
-    table.add_column(width=LABEL, no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, content in rows:
-        table.add_row(Text(label, style="dim"), content)
-    return table
+        yield labelled(notes)
 
 
 def _facts(report: Report) -> Table:
@@ -90,7 +62,7 @@ def _facts(report: Report) -> Table:
         rows.append(("Device", Text(phrases.device_line(report.device))))
     for i, part in enumerate(part for part in report.breakdown if part["share"] > 0):
         rows.append(("Time" if i == 0 else "", _bar(part)))
-    return _labelled(rows)
+    return labelled(rows)
 
 
 def _bar(part: dict[str, Any]) -> Text:
@@ -118,7 +90,7 @@ def _finding(finding: Finding, width: int, again: bool) -> Iterator[RenderableTy
         rows += _advice(finding)
     if finding.also:
         rows.append(("Also", Text(f"the same time also matches {', '.join(map(phrases.line, finding.also))}", style="dim")))
-    yield _labelled(rows)
+    yield labelled(rows)
 
 
 def _advice(finding: Finding) -> Iterator[tuple[str, RenderableType]]:
@@ -166,7 +138,7 @@ def _quiet(findings: list[Finding]) -> Table:
         facts = [f"{phrases.percent(finding.share)} of {finding.share_of}", gain, where, finding.rule]
         told = f"{phrases.line(finding.title)}: {', '.join(fact for fact in facts if fact)}"
         rows.append((finding.severity, Text(told)))
-    return _labelled(rows)
+    return labelled(rows)
 
 
 def _notes(report: Report) -> Iterator[tuple[str, RenderableType]]:

@@ -1,0 +1,158 @@
+"""Put the comparison of two sides together: same work, the steps, where the difference goes, findings, settings, verdict."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tracediag._version import __version__
+from tracediag.comparing.difference import attributed, difference_of
+from tracediag.comparing.findingdiff import findings_of, fixes
+from tracediag.comparing.matching import match
+from tracediag.comparing.noise import apart, judge
+from tracediag.comparing.opdiff import op_diff
+from tracediag.comparing.pairrules import pair_rules, run_pair_rules
+from tracediag.comparing.samework import per_sample, same_work
+from tracediag.comparing.settingsdiff import settings_of, settings_that_differ
+from tracediag.comparing.side import Run, Side, both_sides
+from tracediag.comparing.steptime import apportion
+from tracediag.comparing.verdict import Evidence, verdict
+from tracediag.comparing.words import part_name
+from tracediag.comparison import Comparison
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["compare_runs"]
+
+CLEAR = 1.5
+"""With one run a side step times of the same operations are apart from this ratio on, if the steps of the two hardly meet."""
+CLEAR_CHANGED = 1.1
+"""The same where a version, device or setting differs, which can be the reason."""
+MS = 1e6
+COMPILE_FLAGS = ("torch.compile_used", "tf.optimizer.jit", "env.TF_XLA_FLAGS")
+OFF = ("", "false", "False", "0", "null")
+Row = dict[str, Any]
+
+
+def compare_runs(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> Comparison:
+    """Compare the runs of two sides, at least one each. names: what to call the sides."""
+    one, two = both_sides(a, b)
+    work = same_work(one.work, two.work)
+    sample = per_sample(one.work, two.work)
+    samples = (one.work.batch or 1, two.work.batch or 1) if sample else (1, 1)
+    one, two = (_each_sample(side, count) if sample else side for side, count in zip((one, two), samples, strict=True))
+    settings = settings_that_differ(one, two)
+    units = match(one.groups, two.groups, samples)
+    ops = op_diff(one, two, units)
+    found = findings_of(one, two)
+    rows = tuple(_named(row, one, two) for row in difference_of(one, two, units, found))
+    step = _step(one, two, "sample" if sample else "step", rows)
+    clear = _clear(one, two, step, settings)
+    pair = run_pair_rules(pair_rules(), _tables(one, two, work, step, settings, clear))
+    identical = one.step.ns == two.step.ns and one.parts == two.parts and one.report.findings == two.report.findings
+    seen = Evidence(step, work, found, pair, rows, settings, ops.changed, identical, clear, _device(one, two))
+    return Comparison(
+        tool={"name": "tracediag", "version": __version__}, a=_head(one, names[0]), b=_head(two, names[1]), same_work=work, step=step,
+        difference=rows, ops=ops.told, findings=found, fixes=fixes(found, step["ratio"]), settings=settings, rules=pair,
+        verdict=verdict(seen),
+    )  # fmt: skip
+
+
+def _each_sample(side: Side, samples: int) -> Side:
+    """The side with times a sample instead of a step."""
+    whole = round(side.step.ns / samples)
+    keys = list(side.parts)
+    parts = dict(zip(keys, apportion([side.parts[key] for key in keys], whole), strict=True))
+    step = replace(side.step, ns=whole, usual=round(side.step.usual / samples), samples=side.step.samples // samples)
+    groups = tuple(replace(group, ns=group.ns / samples, count=group.count / samples) for group in side.groups)
+    return replace(side, parts=parts, step=step, runs=tuple(round(ns / samples) for ns in side.runs), groups=groups)
+
+
+def _head(side: Side, name: str) -> Row:
+    report = side.report
+    return {
+        "name": name, "runs": [ns / MS for ns in side.runs], "inputs": [dict(row) for row in report.inputs], "run": report.run,
+        "subject": report.subject, "steps": report.steps, "device": report.device, "health": [dict(row) for row in report.health],
+        "verdict": report.verdict, "only_report": side.trace is None,
+    }  # fmt: skip
+
+
+def _named(row: Row, a: Side, b: Side) -> Row:
+    device = any(side.report.device is not None for side in (a, b))
+    return {**row, "what": part_name(row["phase"], row["kind"], row["owner"], device)}
+
+
+def _step(a: Side, b: Side, per: str, rows: Sequence[Row]) -> Row:
+    ratio = a.step.ns / b.step.ns if b.step.ns else None
+    return {
+        "a_ms": a.step.ns / MS, "b_ms": b.step.ns / MS, "ratio": ratio, "delta_ms": (a.step.ns - b.step.ns) / MS, "per": per,
+        "basis": a.step.basis if a.step.basis == b.step.basis else "told", "same_framework": a.frameworks == b.frameworks,
+        "attributed": attributed(rows), "noise": judge(a, b),
+        "a": _side_step(a), "b": _side_step(b),
+    }  # fmt: skip
+
+
+def _side_step(side: Side) -> Row:
+    """How the step time was found: count of steps, usual ms, recorded ms, the factor between them, long steps left out."""
+    return {
+        "count": side.step.count, "usual_ms": side.step.usual / MS,
+        "recorded_ms": None if side.recorded_ns is None else side.recorded_ns / MS, "scale": side.scale,
+        "left_out_ms": [ns / MS for ns in side.step.left_out],
+    }  # fmt: skip
+
+
+def _clear(a: Side, b: Side, step: Row, settings: Sequence[Row]) -> bool:
+    if step["noise"]["known"]:
+        return bool(step["noise"]["change"] in ("slower", "faster"))
+    factor = max(step["ratio"], 1 / step["ratio"]) if step["ratio"] else 1.0
+    return apart(a, b) and factor >= (CLEAR_CHANGED if settings else CLEAR)
+
+
+def _device(a: Side, b: Side) -> tuple[float, float] | None:
+    """Device work of a step that nothing covers, ms, where a device worked on both sides."""
+    if not (a.trace and b.trace and a.trace.has_device and b.trace.has_device):
+        return None
+    one, two = (sum(ns for part, ns in side.parts.items() if part.owner is None) / MS for side in (a, b))
+    return one, two
+
+
+def _tables(a: Side, b: Side, work: dict[str, Row], step: Row, settings: Sequence[Row], clear: bool) -> dict[str, list[Row]]:
+    """What rules about pairs ask (see `pairrules`)."""
+    sides = [_side_row(side, name) for side, name in ((a, "A"), (b, "B"))]
+    versions = [_version(str(row["version"])) for row in sides]
+    for row, mine, other in zip(sides, versions, versions[::-1], strict=True):
+        row["newer"] = bool(mine and other and mine > other)
+    scripts = [side.report.subject.get("script") for side in (a, b)]
+    same = scripts[0] is not None and scripts[0] == scripts[1]
+    usual = a.step.usual / b.step.usual if b.step.usual else None
+    products = [{**row, "side": row["side"].upper()} for row in work["flops"]["products"]]
+    return {
+        "work": [
+            {"quantity": name, "differs": row["warning"] is not None, **{key: row[key] for key in ("a", "b", "ratio", "per")}}
+            for name, row in work.items() if name != "dtype"
+        ],
+        "products": products,
+        "step": [{**step, "usual_ratio": usual, "clear": clear, "same_script": same}],
+        "sides": sides,
+        "settings": [dict(row) for row in settings],
+    }  # fmt: skip
+
+
+def _side_row(side: Side, name: str) -> Row:
+    settings = settings_of(side)
+    framework = "+".join(side.frameworks) or None
+    compiled = any(settings.get(flag, "") not in OFF for flag in COMPILE_FLAGS) or any(
+        value == "True" for key, value in settings.items() if key.endswith(": jit_compile")
+    )
+    return {
+        "side": name, "framework": framework, "script": side.report.subject.get("script"),
+        "version": settings.get(f"versions.{side.frameworks[0]}") if side.frameworks else None, "compiled": compiled,
+        "frameworks": len(side.frameworks),
+    }  # fmt: skip
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """'2.13.0+cpu' -> (2, 13, 0); empty for what is no version."""
+    return tuple(int(part) for part in re.findall(r"\d+", text.split("+")[0])) if re.match(r"\d+\.", text) else ()

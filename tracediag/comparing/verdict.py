@@ -1,0 +1,162 @@
+"""The one sentence of a comparison, and which rule it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tracediag.comparing.findingdiff import causes
+from tracediag.comparing.words import milliseconds, stands
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Evidence", "verdict"]
+
+SAME_OPS = 0.05
+"""Part of the step in operations that differ, up to which they are the same."""
+GAIN = 1.05
+"""A ratio below this is no gain."""
+CLEAR_GAIN = 1.1
+"""The same where nothing but a finding tells the sides apart."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the sentence is made from. clear: the step times differ beyond what one run a side shows by itself (see `compare`)."""
+
+    step: Row
+    work: Mapping[str, Row]
+    findings: Mapping[str, Any]
+    rules: Sequence[Row]
+    difference: Sequence[Row]
+    settings: Sequence[Row]
+    changed: float
+    identical: bool
+    clear: bool
+    device_ms: tuple[float, float] | None
+
+    @property
+    def slower(self) -> str:
+        """'a' or 'b'."""
+        return "a" if (self.step["ratio"] or 1) >= 1 else "b"
+
+    @property
+    def faster(self) -> str:
+        """The other one."""
+        return "ba"["ab".index(self.slower)]
+
+    @property
+    def factor(self) -> float:
+        """Slower by faster."""
+        ratio = self.step["ratio"] or 1.0
+        return float(max(ratio, 1 / ratio))
+
+    def rule(self, name: str) -> Row | None:
+        """The finding of a rule about pairs."""
+        return next((row for row in self.rules if row["rule"] == name), None)
+
+
+def verdict(seen: Evidence) -> dict[str, Any]:
+    """{rule, text, outcome}: identical | no-difference | different-work | finding | pair-rule | parts."""
+    if seen.identical:
+        return _told(None, "The two sides are the same recording: there is no difference.", "identical")
+    found = causes(dict(seen.findings), seen.slower)
+    unequal = seen.rule("unequal-work")
+    if unequal is not None and not (found and _same_model(seen)):
+        return _told("unequal-work", f"The two sides do different work: {unequal['message']}. {_sentence(seen, found)}", "different-work")
+    if seen.step["noise"]["known"] and seen.step["noise"]["change"] == "none":
+        return _told(None, f"No difference beyond noise: {_noise(seen)}{_also(seen)}.", "no-difference")
+    if found and _plausible(seen, found):
+        return _told(found[0]["rule"], _sentence(seen, found), "finding")
+    for name in ("version-regression", "jit-no-gain"):
+        row = seen.rule(name)
+        if row is not None:
+            return _told(name, f"{row['title']}: {row['message']}. {_parts_sentence(seen)}", "pair-rule")
+    if not seen.clear and seen.changed <= SAME_OPS and not _differing(seen.work):
+        return _told(None, f"No difference beyond noise is shown: the same operations; {_noise(seen)}{_also(seen)}.", "no-difference")
+    return _told(None, _parts_sentence(seen), "parts")
+
+
+def _told(rule: str | None, text: str, outcome: str) -> dict[str, Any]:
+    return {"rule": rule, "text": text, "outcome": outcome}
+
+
+def _same_model(seen: Evidence) -> bool:
+    """One framework and the same parameters: what is computed beyond the other side is the doing of a finding."""
+    parameters = seen.work["parameters"]
+    return bool(seen.step["same_framework"] and parameters["ratio"] is not None and parameters["warning"] is None)
+
+
+def _plausible(seen: Evidence, found: Sequence[Row]) -> bool:
+    """A finding may come and go by chance where nothing else changed; then it must be large, and the step times apart."""
+    if seen.factor < GAIN:
+        return False
+    if seen.changed > SAME_OPS or seen.clear or _differing(seen.work):
+        return True
+    return bool(found[0]["severity"] == "high" and seen.factor >= CLEAR_GAIN)
+
+
+def _differing(work: Mapping[str, Row]) -> list[str]:
+    return [name for name, row in work.items() if row["warning"]]
+
+
+def _sentence(seen: Evidence, found: Sequence[Row]) -> str:
+    """How the steps stand, and the finding behind it."""
+    if not found or seen.factor < GAIN:
+        return f"{_capital(stands(seen.step))}{_one_run(seen)}."
+    first, side, other = found[0], seen.slower.upper(), seen.faster.upper()
+    place = f" ({first['where'][0]['file']}:{first['where'][0]['line']})" if first["where"] else ""
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{stands(seen.step)}: “{first['title'].rstrip('.')}”{place} is found in {side} and not in {other}{more}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _one_run(seen: Evidence) -> str:
+    return "" if seen.step["noise"]["known"] or seen.clear else "; with one run a side the noise is not known"
+
+
+def _noise(seen: Evidence) -> str:
+    noise = seen.step["noise"]
+    if not noise["known"]:
+        return f"{stands(seen.step)}, and with one run a side the noise is not known"
+    runs = noise["runs"]
+    return f"{stands(seen.step)}, over {runs['a']} and {runs['b']} runs; it would have to be {milliseconds(noise['limit_ms'])} or more"
+
+
+def _also(seen: Evidence) -> str:
+    found = [(side, row) for side in "ab" for row in causes(dict(seen.findings), side)]
+    return f"; “{found[0][1]['title'].rstrip('.')}” is found in {found[0][0].upper()} only" if found else ""
+
+
+def _parts_sentence(seen: Evidence) -> str:
+    """How the steps stand, and the largest part of the difference."""
+    whole = seen.step["a_ms"] - seen.step["b_ms"]
+    rows = [row for row in seen.difference if row["delta_ms"] * whole > 0]
+    if not rows or seen.factor < 1.005:
+        return f"{_capital(stands(seen.step))}{_one_run(seen)}{_also(seen)}."
+    row = rows[0]
+    named = f"; “{row['cause']['title'].rstrip('.')}” explains it" if row["cause"] else ""
+    largest = f"the largest part is {row['what']} ({milliseconds(abs(row['delta_ms']))} of {milliseconds(abs(whole))})"
+    against = next((other for other in seen.difference if other["delta_ms"] * whole < 0), None)
+    if abs(row["delta_ms"]) > abs(whole) and against is not None:
+        largest = (
+            f"the largest part is {row['what']} ({milliseconds(abs(row['delta_ms']))} more), against {against['what']} "
+            f"({milliseconds(abs(against['delta_ms']))} less)"
+        )
+    return f"{stands(seen.step)}: {largest}{named}{_host(seen)}{_one_run(seen)}{_also(seen)}."
+
+
+def _host(seen: Evidence) -> str:
+    """Where devices work on both sides: whether the difference is theirs."""
+    if seen.device_ms is None:
+        return ""
+    slow, fast = (seen.device_ms["ab".index(side)] for side in (seen.slower, seen.faster))
+    if slow - fast >= 0.5 * abs(seen.step["a_ms"] - seen.step["b_ms"]):
+        return ""
+    both = f"{milliseconds(slow)} in {seen.slower.upper()} and {milliseconds(fast)} in {seen.faster.upper()}"
+    return f"; work of the device takes {both}, so the difference lies in the host"
