@@ -59,8 +59,14 @@ def test_rows_get_their_calls(tmp_path):
     assert "calls" not in rows[2]
 
 
+class Owner(SimpleNamespace):
+    @property
+    def open_step(self):
+        return len(self.series)
+
+
 def recorder(**more):
-    return SimpleNamespace(live=True, window=None, series=Series(), **more)
+    return Owner(live=True, window=None, series=Series(), **more)
 
 
 class Series:
@@ -139,7 +145,7 @@ def test_evaluation_time_is_a_column_of_the_series(child, tmp_path):  # noqa: F8
 def test_part_of_subnormal_numbers(child):  # noqa: F811
     import torch
 
-    look = child("_tracediag.subnormals").Subnormals(torch)
+    look = child("_tracediag.subnormals").Subnormals(torch, lambda: True)
     assert look.part(torch.randn(64, 64)) == 0
     assert look.part(torch.zeros(64, 64)) == 0
     assert look.part(torch.full((64, 64), 1e-40)) == 1
@@ -155,11 +161,11 @@ def test_part_of_subnormal_numbers(child):  # noqa: F811
 def test_subnormal_weights_are_seen_and_the_processor_is_tried(child):  # noqa: F811
     import torch
 
-    look = child("_tracediag.subnormals").Subnormals(torch)
+    look = child("_tracediag.subnormals").Subnormals(torch, lambda: True)
     model = torch.nn.Linear(32, 32)
     with torch.no_grad():
         model.weight.mul_(1e-39)
-    assert look.look([], [weakref.ref(model)], []) == 1000
+    assert look.look(1, [], [weakref.ref(model)]) == 1000
     flags = look.flags()
     assert flags["torch.subnormal.where"] == "weights"
     assert flags["torch.subnormal.factor"] > 0
@@ -169,9 +175,9 @@ def test_subnormal_weights_are_seen_and_the_processor_is_tried(child):  # noqa: 
 def test_nothing_subnormal_nothing_tried(child):  # noqa: F811
     import torch
 
-    look = child("_tracediag.subnormals").Subnormals(torch)
+    look = child("_tracediag.subnormals").Subnormals(torch, lambda: True)
     assert look.flags() == {}
-    assert look.look([], [weakref.ref(torch.nn.Linear(8, 8))], []) is None  # the module is gone
+    assert look.look(1, [], [weakref.ref(torch.nn.Linear(8, 8))]) is None  # the module is gone
     assert look.flags()["torch.subnormal.factor"] is None
 
 

@@ -67,7 +67,7 @@ class Hooks:
         if not training or self.evaluations != (1 if begins else 0):
             return
         if begins:
-            if of_fit or not self.habit.begins(len(self.recorder.series), perf_counter_ns()):
+            if of_fit or not self.habit.begins(self.recorder.open_step, perf_counter_ns()):
                 self.recorder.pause()
         elif self.habit.part_of_step and not of_fit:
             self.recorder.evaluated(self.habit.ends(perf_counter_ns()))

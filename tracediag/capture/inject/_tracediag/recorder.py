@@ -19,6 +19,7 @@ from time import perf_counter_ns
 from typing import Any, Protocol
 
 from . import guard
+from .aside import Aside
 from .config import Config
 from .runfile import RunFile
 from .sampler import Sampler
@@ -61,6 +62,7 @@ class Recorder:
         self.series = Series()
         self.runfile = RunFile(config)
         self.sampler = Sampler(self)
+        self.aside = Aside(self)
         self._evaluation_ns = 0
         self.live = True
         self._finishing = False
@@ -93,15 +95,23 @@ class Recorder:
         track = self._track(framework)
         if track.refuses(RANK[kind], threading.get_ident()):
             return
+        self.aside.settle()
         if RANK[kind] > track.rank:
             self._upgrade(track, kind)
-        self._end_step(track, at_ns or now, steps, late=at_ns is not None)
+        self._end_step(track, at_ns or now, steps, decide=at_ns is None)
         self.series.resume(at_ns if at_ns is not None else perf_counter_ns())
+
+    @guard.quiet
+    def told(self, track: Track, end_ns: int, decide: bool) -> None:
+        """A step that was put aside ended at `end_ns`. decide: a window may open now."""
+        self._end_step(track, end_ns, 1, decide)
+        self.series.resume(perf_counter_ns() if decide else end_ns)
 
     @guard.quiet
     def pause(self) -> None:
         """What follows is no part of a training step (an evaluation phase)."""
         if self.live and not self.series.paused and self.series.started:
+            self.aside.settle()
             self.series.paused = True
             if self.window is not None:
                 self._mark(self.window, None)
@@ -116,6 +126,7 @@ class Recorder:
 
     def evaluated(self, ns: int) -> None:
         """An evaluation or prediction of `ns` was part of the open step."""
+        self.aside.settle()
         self._evaluation_ns += ns
 
     @guard.quiet
@@ -124,6 +135,7 @@ class Recorder:
         if not self.live or self._finishing:
             return
         self._finishing = True
+        self.aside.settle()
         self.sampler.stop()
         for adapter in self.adapters.values():
             self._call(adapter, "finish")
@@ -137,6 +149,12 @@ class Recorder:
     def abandon(self) -> None:
         """Stop recording without writing anything: a forked child."""
         self.live = False
+        self.aside.owner = None
+
+    @property
+    def open_step(self) -> int:
+        """Number of the step that is open."""
+        return len(self.series) + len(self.aside.rows)
 
     # -- steps -----------------------------------------------------------------------------------------------------------------
 
@@ -145,7 +163,7 @@ class Recorder:
             self.tracks[framework] = Track(framework, self.config)
         return self.tracks[framework]
 
-    def _end_step(self, track: Track, end_ns: int, steps: int, late: bool) -> None:
+    def _end_step(self, track: Track, end_ns: int, steps: int, decide: bool) -> None:
         values = self._call(self.adapters.get(track.framework), "sample") or {}
         if not self.series.started:  # nothing told us when step 0 began: this boundary only starts the clock
             self.activity()
@@ -158,7 +176,7 @@ class Recorder:
         track.touched = False
         if len(self.series) == 1 and self.config.lines:
             self.sampler.start()
-        if not late:
+        if decide:
             self._decide(track, end_ns)
 
     def _decide(self, track: Track, now: int) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 PERIOD_S = 0.02
+LATER_S, LATER = 0.06, 100  # less often after so many looks: each takes the main thread some 0.1 ms
 MOST_LOOKS = 300
 MOST_ROWS = 60
 LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
@@ -71,7 +72,7 @@ class Sampler:
 
     def _watch(self) -> None:
         main, last = threading.main_thread().ident, 0
-        while self.looks < MOST_LOOKS and not self._stop.wait(PERIOD_S):
+        while self.looks < MOST_LOOKS and not self._stop.wait(PERIOD_S if self.looks < LATER else LATER_S):
             recorder = self.recorder
             frame = sys._current_frames().get(main or 0)
             now = perf_counter_ns()
@@ -79,7 +80,7 @@ class Sampler:
                 last = 0
                 continue
             passed, last = now - last if last else 0, now
-            if 0 < passed < LONGEST_NS and not self._look(frame, passed, len(recorder.series)):
+            if 0 < passed < LONGEST_NS and not self._look(frame, passed, recorder.open_step):
                 last = 0
             del frame
 

@@ -20,6 +20,8 @@ ADDING = ("loader_ns", "compile_ns", "nodes", "evaluation_ns")
 
 def merge_samples(first: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
     """Values of two parts of one step: times add up, the first batch counts, totals so far are the later ones."""
+    if not first or not then:
+        return first or then
     merged = {**first, **{name: value for name, value in then.items() if value is not None}}
     for name in ADDING:
         if first.get(name) is not None and then.get(name) is not None:
@@ -41,7 +43,7 @@ class Series:
         self.started = False
         self.paused = False
         self._first_ns = 0
-        self._start_ns = 0
+        self.start_ns = 0
         self._starts: list[int] = []
         self._carried: dict[str, Any] = {}  # values of parts of the open step
 
@@ -51,21 +53,21 @@ class Series:
     def start(self, now: int) -> None:
         """Start the clock of step 0."""
         self.started = True
-        self._first_ns = self._start_ns = now
+        self._first_ns = self.start_ns = now
 
     def resume(self, now: int) -> None:
         """The open step starts at `now`: our own work (or an evaluation phase) before it does not count."""
         if not self.started:
             self.start(now)
-        self._start_ns = now
+        self.start_ns = now
         self.paused = False
 
     def append(self, end_ns: int, values: dict[str, Any], profiled: bool) -> int:
         """Close the open step; returns its wall time in ns."""
-        wall = max(0, end_ns - self._start_ns)
+        wall = max(0, end_ns - self.start_ns)
         if self._carried:
             values, self._carried = merge_samples(self._carried, values), {}
-        self._starts.append(self._start_ns)
+        self._starts.append(self.start_ns)
         self.wall.append(wall)
         self.profiled.append(int(profiled))
         self._values.append(tuple(map(values.get, COLUMNS)))
@@ -84,7 +86,7 @@ class Series:
             return
         keep = max(0, len(self.wall) - weaker)
         few = weaker <= HOLD_BACK
-        self._start_ns = self._starts[keep] if few else self._starts[-1]
+        self.start_ns = self._starts[keep] if few else self._starts[-1]
         for row in range(keep if few else len(self.wall) - 1, len(self.wall)):
             self._carried = merge_samples(self._carried, self._row(row))
         columns: list[list[Any]] = [self.wall, self.profiled, self.batch, self._starts, self._values]
@@ -161,6 +163,12 @@ class Track:
         del self._last[:-DRIFT_STEPS]
         drift = median(self._last) >= DRIFT * median(self._base)
         self._drifting = self._drifting + 1 if drift else 0
+
+    def undisturbed(self, steps: int) -> bool:
+        """No window is due within so many steps, but for one that drifting steps would open a little later."""
+        if "main" not in self.done:
+            return self.rows + steps < self.config.warmup
+        return "stacks" in self.done or not self.config.stacks
 
     def wants_window(self, now: int, adapter: Any) -> str | None:
         """Name of the window to open at this boundary: main | stacks | late, or None."""

@@ -6,6 +6,7 @@ outside the timed steps: some hundred elements of a few tensors, by their bits, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
@@ -13,6 +14,7 @@ from . import guard
 
 OFTEN, SELDOM, MOST = 48, 64, 128  # every step so long, then every so many steps, and no more than so many looks
 VALUES = 4  # what passes the model is looked at in every so many of them: that is inside the step
+PAUSE = 500  # times what a look took that go by before the next of the seldom ones
 TENSORS, ELEMENTS, LEAST = 24, 256, 16
 WORTH = 0.01  # a part of subnormal numbers from which on the processor itself is tried
 SIDE, TRIES = 96, 5
@@ -21,35 +23,37 @@ SIDE, TRIES = 96, 5
 class Subnormals:
     """Looks at values at the ends of steps."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, allowed: Callable[[], bool]) -> None:
         self.torch = torch
         self.largest = 0.0
         self.where: str | None = None  # weights | gradients | moments | values
         self.factor: float | None = None
-        self._looks = 0
+        self.inside = True  # what passes the model in the open step is looked at
+        self._allowed = allowed  # no profiler is on: our operators would be in its trace
+        self._found: list[float] = []
+        self._looks = self._next_ns = 0
         self._bits = {torch.float32: (torch.int32, 0x7F800000, 0x007FFFFF), torch.float64: (torch.int64, 0x7FF << 52, (1 << 52) - 1)}
 
-    def due(self, step: int) -> bool:
-        """Values of this step are to be looked at."""
-        return self._looks < MOST and (step < OFTEN or step % SELDOM == 0)
-
-    def due_inside(self, step: int) -> bool:
-        """So are those that pass the model."""
-        return step % VALUES == 0 and self.due(step)
+    @guard.quiet
+    def passing(self, values: Any) -> None:
+        """Look at tensors that go into or come out of the root module."""
+        if self._allowed():
+            items = values if isinstance(values, (tuple, list)) else (values,)
+            self._found += [part for part in map(self.part, items[:2]) if part is not None]
 
     @guard.quiet
-    def passing(self, values: Any, found: list[float]) -> None:
-        """Look at tensors that go into or come out of the root module; their parts are added to `found`."""
-        items = values if isinstance(values, (tuple, list)) else (values,)
-        for item in items[:2]:
-            part = self.part(item)
-            if part is not None:
-                found.append(part)
-
-    def look(self, optimizers: list[Any], roots: list[Any], found: list[float]) -> int | None:
-        """Largest part of subnormal numbers (in a thousand) in weights, gradients and the values found before; None when there was
-        nothing to see."""
+    def look(self, step: int, optimizers: list[Any], roots: list[Any]) -> int | None:
+        """Step number `step` has ended: largest part of subnormal numbers (in a thousand) in weights, gradients and what passed the model;
+        None when it was not looked at or there was nothing to see."""
+        self.inside = False
+        start = perf_counter_ns()
+        if self._looks >= MOST or (step >= OFTEN and (step % SELDOM or start < self._next_ns)):
+            return None
+        self.inside = step % VALUES == 0
+        if not self._allowed():
+            return None
         self._looks += 1
+        found, self._found = self._found, []
         self._keep("values", found)
         states = [getattr(row["ref"](), "state", {}) for row in optimizers]
         for parameter in self._parameters(optimizers, roots):
@@ -60,6 +64,8 @@ class Subnormals:
                 if part is not None:
                     found.append(part)
                     self._keep(what, [part])
+        end = perf_counter_ns()
+        self._next_ns = end + PAUSE * (end - start)
         return round(1000 * max(found)) if found else None
 
     def _keep(self, what: str, parts: list[float]) -> None:

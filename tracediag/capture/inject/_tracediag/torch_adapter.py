@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
+from collections.abc import Callable
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
@@ -13,17 +16,18 @@ from .lines import LineMarks
 from .recorder import Recorder
 from .steps import merge_samples
 from .subnormals import Subnormals
-from .torch_batch import shapes_text
 from .torch_dynamo import Dynamo
 from .torch_facts import gather
 from .torch_hookcount import HookCount
 from .torch_hooks import ModuleCalls, patch_backward, patch_optimizers
 from .torch_loaders import Loaders
 from .torch_state import Grads, Memory
+from .torch_values import StepValues
 from .torch_window import IdleWindow, Profiler
 
 SEARCH_STEPS = 4  # steps after which no further root modules are looked for
 FORWARD_SEARCH = 64
+ASIDE_FROM = 48  # steps after which ends of steps may be put aside; every one of the first is looked at
 GRAD_STEPS = 3  # steps after which the gradients of parameters are looked at (and again when a window closes)
 
 
@@ -53,11 +57,10 @@ class TorchAdapter:
         self.roots: list[weakref.ReferenceType[Any]] = []
         self.grads = Grads(torch)
         self.memory = Memory(torch, self.profiler)
+        self.values = StepValues(torch, self.loaders, self.dynamo, self.memory)
         self.hook_count = HookCount()
-        self.subnormals = Subnormals(torch)
-        self._parts: list[float] = []
-        self._look_inside = True  # at what passes the model in the open step
-        self._sequence = 0
+        self.subnormals = Subnormals(torch, self._unrecorded)
+        self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self.sites: dict[tuple[str, str], int] = {}  # (what, file:line) -> calls noted
         self.loose: list[dict[str, Any]] = []  # rows of tensors outside modules and optimizers that once had a gradient
         self.autocast = False
@@ -65,7 +68,6 @@ class TorchAdapter:
         self._root_ids: dict[int, int] = {}
         self._cycles = {kind: Cycle() for kind in ("forward", "backward", "optimizer")}
         self._trained = False
-        self._batch: str | None = None
         self._eval_calls, self._eval_before = 0, [0, 0]
         self._steps = 0
         self._pending: dict[str, Any] = {}
@@ -102,12 +104,19 @@ class TorchAdapter:
 
     def optimizer_made(self) -> None:
         """An optimizer exists: steps should end with it."""
+        self.recorder.aside.settle()
         self.training_seen()
         self.recorder.expect("optimizer", "torch")
 
     def optimizer_stepped(self, optimizer: Any) -> None:
         """`optimizer.step()` has returned."""
         now = perf_counter_ns()
+        aside = self.recorder.aside
+        if aside.owner is not None and aside.thread == get_ident():
+            if aside.owner == id(optimizer):  # nearly always
+                aside.put(now, self.values.take())
+                return
+            aside.settle()
         index = self._optimizer_index.get(id(optimizer), -1)
         if index < 0 or self.optimizers[index]["ref"]() is not optimizer:
             index = self._optimizer_index[id(optimizer)] = len(self.optimizers)
@@ -121,7 +130,8 @@ class TorchAdapter:
         """A backward pass starts."""
         if not self.recorder.series.started:
             self.training_seen()
-        self.recorder.resume()
+        if self.recorder.series.paused:
+            self.recorder.resume()
 
     def backward_ended(self, weak: bool) -> None:
         """A backward pass has ended."""
@@ -133,52 +143,60 @@ class TorchAdapter:
 
     def root_called(self, module: Any, args: Any, kwargs: Any) -> None:
         """A root module is called: note its inputs' shapes, and tell evaluation from training."""
+        known = self.recorder.aside.owner is not None and id(module) in self._root_ids
+        if known and not self.subnormals.inside and self._grad_enabled():  # nearly always
+            self.values.passed(args, kwargs)
+            return
         if self.idle.state != "discarded" or not self.recorder.series.started:
             self.training_seen()
         if id(module) not in self._root_ids:
             self._root_ids[id(module)] = len(self.roots)
             self.roots.append(weakref.ref(module))
             self._note_site("forward", callsite.here())
-        if self.torch.is_grad_enabled():
+        if self._grad_enabled():
             self.recorder.resume()
-            if module.training:
+            if module.training and not self._trained:
                 self.recorder.expect("backward", "torch")
         elif self._trained:
+            self.recorder.aside.settle()
             self._eval_calls += 1
             if self._steps >= 2 and not any(self._eval_before):
                 self.recorder.pause()
-        if self._batch is None:
-            self._batch = shapes_text(args) or shapes_text(kwargs)
-        if self._look_inside:
-            self._passing(args)
+        self.values.passed(args, kwargs)
+        if self.subnormals.inside and not self.dynamo.asked:
+            self.subnormals.passing(args)
 
     def root_returned(self, module: Any, result: Any = None) -> None:
         """It has returned: the end of a step where nothing but forward passes is run."""
-        if self._look_inside:
-            self._passing(result)
+        if self.subnormals.inside and not self.dynamo.asked:
+            self.subnormals.passing(result)
         if not self._trained:
             self._boundaries("forward", id(module), perf_counter_ns())
-        elif not self.autocast:
+        elif not self.autocast and self.recorder.aside.owner is None:
             self.autocast = bool(self.torch.is_autocast_enabled())
-
-    def _passing(self, values: Any) -> None:
-        if self._unrecorded() and not self.dynamo.asked:
-            self.subnormals.passing(values, self._parts)
 
     def _boundaries(self, kind: str, key: Any, now: int) -> None:
         cycle = self._cycles[kind]
-        if cycle.alone(key):  # nearly always
+        if cycle.alone(key):
             self.recorder.boundary(kind, "torch")
+            if kind == "optimizer" and self._steps >= ASIDE_FROM and not self.dynamo.asked:
+                row = self.optimizers[key]
+                self.recorder.aside.open(self.recorder.tracks["torch"], id(row["ref"]()), functools.partial(self._recall, row))
             return
         ends = cycle.event(key, now)
         if cycle.end is None:
-            self._pending = merge_samples(self._pending, self._measure())
+            self._pending = merge_samples(self._pending, self.values.complete(self.values.take()))
         for end in ends:
             self._late = end != now
             self.recorder.boundary(kind, "torch", at_ns=end if self._late else None)
 
+    def _recall(self, optimizer: dict[str, Any], raw: Any) -> None:
+        optimizer["steps"] += 1
+        self._pending, self._late = self.values.complete(raw), True
+
     def compile_asked(self) -> None:
         """`torch.compile` was called: no patch of ours may be in what dynamo traces."""
+        self.recorder.aside.settle()
         self.calls.leave()
         handler = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
         if handler is not None and not self._told_of_compiling:
@@ -220,7 +238,7 @@ class TorchAdapter:
     def start_window(self, stem: str, stacks: bool) -> None:
         """Start torch's profiler, with Python frames and the user's lines when `stacks`."""
         self.profiler.start(stem, stacks, self.recorder.config.memory and not stacks)
-        self._window_start = self._steps, self.torch._C._autograd._get_sequence_nr()
+        self._window_start = self._steps, self.values.sequence_number()
         if stacks:
             self.lines.start()
 
@@ -229,7 +247,7 @@ class TorchAdapter:
         steps, sequence = self._window_start
         parameters = sum(len(group["params"]) for row in self.optimizers if row["ref"]() for group in row["ref"]().param_groups)
         per_parameter = 2 if self.profiler.device_seen else 25  # on a device, optimizers work on all parameters at once by default
-        nodes = self.torch._C._autograd._get_sequence_nr() - sequence
+        nodes = self.values.sequence_number() - sequence
         return int(14 * nodes + per_parameter * parameters * (self._steps - steps))
 
     def stop_window(self) -> list[str]:
@@ -246,11 +264,8 @@ class TorchAdapter:
 
     def sample(self) -> dict[str, Any]:
         """Values at the end of a step: when it is told late, those taken when it was."""
-        values = self._measure() if not self._late else {}
-        if self._pending:
-            values = merge_samples(self._pending, values)
-            self._pending = {}
-        self._late = False
+        values = merge_samples(self._pending, {} if self._late else self.values.complete(self.values.take()))
+        self._pending, self._late = {}, False
         self._steps += 1
         self._eval_before[0], self._eval_before[1] = self._eval_before[1], self._eval_calls
         self._eval_calls = 0
@@ -260,28 +275,12 @@ class TorchAdapter:
             self.grads.look(self.optimizers, self.roots)
             self.profiler.prime_device()
             self.hook_count.look(self._steps, self.optimizers, self.roots)
-        due = self.subnormals.due(self._steps)
-        self._look_inside = due and self.subnormals.due_inside(self._steps)
-        if due and self._unrecorded():
-            values["subnormal"], self._parts = self._look(self._parts), []
+        values["subnormal"] = self.subnormals.look(self._steps, self.optimizers, self.roots)
         return values
 
     def _unrecorded(self) -> bool:
-        """No profiler is on, neither ours nor one of the script's own: our operators would be in its trace."""
+        """No profiler is on, neither ours nor one of the script's own."""
         return self.recorder.window is None and self.ready()
-
-    @guard.quiet
-    def _look(self, parts: list[float]) -> int | None:
-        return self.subnormals.look(self.optimizers, self.roots, parts)
-
-    def _measure(self) -> dict[str, Any]:
-        waited, batch = self.loaders.take() if self.loaders.seen else (None, None)
-        batch, self._batch = batch or self._batch, None
-        compiles, compile_ns = self.dynamo.sample() if self.dynamo.asked else (None, None)
-        sequence = self.torch._C._autograd._get_sequence_nr()
-        nodes, self._sequence = sequence - self._sequence, sequence
-        used = self.memory.in_use()
-        return {"loader_ns": waited, "batch": batch, "compiles": compiles, "compile_ns": compile_ns, "allocated": used, "nodes": nodes}
 
     def finish(self) -> None:
         """The script is over: tell a step that was still in doubt; without any step, keep the recording since import."""
