@@ -11,9 +11,11 @@ import tarfile
 import zipfile
 import zlib
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from tracediag.download import download
 from tracediag.errors import InputError
 from tracediag.streams import LAYERS, Held, seekable, unpacked
 
@@ -129,6 +131,9 @@ def _file_source(place: Path, name: str, listed: bool = False) -> Source:
 
 
 def _url_source(url: str) -> Source:
+    if url.lower().startswith(("http://", "https://")):
+        named, data = download(url)
+        return Source(named, len(data), lambda: BytesIO(data))
     import fsspec  # takes longer to import than a small file to read
 
     name = url.rstrip("/").rsplit("/", 1)[-1]
