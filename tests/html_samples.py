@@ -49,7 +49,7 @@ def hostile() -> tuple[Report, dict[str, Any]]:
     """The hostile report with the excerpt of a hostile trace, whose finding claims all of it."""
     trace = hostile_trace()
     made = excerpt(trace, [])
-    everything = {"start": [0], "dur": [made["window"]["length_ns"]], "events": list(range(len(made["events"]["lane"]))), "gaps": [0]}
+    everything = {"start": [0], "dur": [made["window"]["length_ns"]], "events": [0, len(made["events"]["lane"])], "gaps": [0, 1]}
     return SAMPLES["hostile"], made | {"marks": [everything]}
 
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracediag import api, excerpt
+from tracediag.excerpt.marks import runs
 from tracediag.excerpt.series import thin
 from tracediag.excerpt.timeline import MAX_TEXT
 from tracediag.excerpt.window import choose
@@ -47,6 +48,10 @@ def seen(trace, **choice):
 
 def names(made, column="name"):
     return [made["strings"][code] if code >= 0 else None for code in made["events"][column]]
+
+
+def spread(runs):
+    return [place for first, length in zip(runs[::2], runs[1::2], strict=True) for place in range(first, first + length)]
 
 
 def starts(made):
@@ -196,11 +201,16 @@ def test_a_finding_has_what_its_operators_launched_and_the_owners_of_its_gaps():
     claim = SimpleNamespace(op_ids=operators[1:2], gap_ids=np.zeros(0, np.int64), spans=trace.subtree_claim(operators[1:2]))
     made = excerpt.excerpt(trace, [claim])
     mark = made["marks"][0]
-    assert sorted(names(made)[i] for i in mark["events"]) == ["aten::mm", "cudaLaunchKernel", "sgemm"]
+    assert sorted(names(made)[i] for i in spread(mark["events"])) == ["aten::mm", "cudaLaunchKernel", "sgemm"]
     owned = [(start, start + dur) for start, dur in zip(mark["start"], mark["dur"], strict=True)]
     assert any(start <= 15 * MS and end >= 17 * MS for start, end in owned)  # the kernel of the second step
     assert mark["gaps"]
     gap = np.flatnonzero(trace.gap_table.host >= 0)[:1]
     made = excerpt.excerpt(trace, [SimpleNamespace(op_ids=operators[:0], gap_ids=gap, spans=trace.gap_claim(gap))])
-    assert len(made["marks"][0]["gaps"]) == 1
-    assert len(made["marks"][0]["events"]) == 1
+    assert len(spread(made["marks"][0]["gaps"])) == len(spread(made["marks"][0]["events"])) == 1
+
+
+@given(st.sets(st.integers(0, 50)))
+def test_runs_hold_the_same_numbers(places):
+    ordered = sorted(places)
+    assert spread(runs(np.asarray(ordered, np.int64))) == ordered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tracediag.excerpt.marks import gaps_of, idle_in, marks_of, phases_of, steps_of
+from tracediag.excerpt.marks import LEAST_SPANS, MAX_SPANS, gaps_of, idle_in, marks_of, phases_of, steps_of
 from tracediag.excerpt.optable import op_table
 from tracediag.excerpt.series import memory_series, step_series
 from tracediag.excerpt.timeline import Texts, lanes_of, pick, rows_of
@@ -45,6 +45,7 @@ def _excerpt(trace: Trace, claims: Sequence[Claim], events: int) -> dict[str, An
     lanes, hidden = lanes_of(trace, window)
     rows, left_out = pick(trace, window, lanes, events)
     idle, waits = idle_in(trace, window)
+    spans = max(MAX_SPANS // max(len(claims), 1), LEAST_SPANS)
     texts = Texts()
     return {
         "window": window.as_dict(trace),
@@ -54,7 +55,7 @@ def _excerpt(trace: Trace, claims: Sequence[Claim], events: int) -> dict[str, An
         "phases": phases_of(trace, window),
         "events": rows_of(trace, window, rows, lanes, texts),
         "gaps": gaps_of(trace, window, idle, rows),
-        "marks": [marks_of(trace, window, claim, rows, idle) for claim in claims],
+        "marks": [marks_of(trace, window, claim, rows, idle, spans) for claim in claims],
         "ops": op_table(trace, texts),
         "series": step_series(trace),
         "memory": memory_series(trace, window.rank),

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from tracediag.excerpt.window import Window
     from tracediag.trace import Trace
 
-__all__ = ["gaps_of", "idle_in", "marks_of", "phases_of", "steps_of"]
+__all__ = ["LEAST_SPANS", "MAX_SPANS", "gaps_of", "idle_in", "marks_of", "phases_of", "steps_of"]
 
 FINEST = 20_000
 """Pieces of phases shorter than the window over this are no more than a hair on any screen, and are left out."""
 MAX_GAPS = 2_000
-MAX_SPANS = 1_000
+MAX_SPANS = 4_000
+"""Of all findings together, but LEAST_SPANS of each."""
+LEAST_SPANS = 50
 
 
 def steps_of(trace: Trace, window: Window) -> list[dict[str, int]]:
@@ -76,26 +78,34 @@ def gaps_of(trace: Trace, window: Window, shown: IntArray, rows: IntArray) -> di
     }
 
 
-def marks_of(trace: Trace, window: Window, claim: Claim, rows: IntArray, shown: IntArray) -> dict[str, list[int]]:
-    """What a finding has of the window: `start` and `dur` of the time that it owns (the longest MAX_SPANS pieces), the shown `events`
-    that it claims with all below them, the device work that they launched and the owners of its gaps, and the shown `gaps` of it."""
+def marks_of(trace: Trace, window: Window, claim: Claim, rows: IntArray, shown: IntArray, most: int) -> dict[str, list[int]]:
+    """What a finding has of the window: `start` and `dur` of the time that it owns (the longest `most` pieces), the shown `events`
+    that it claims with all below them, the device work that they launched and the owners of its gaps, and the shown `gaps` of it;
+    both as runs: first, number, first, number, and so on."""
     held = trace.gap_table.host
     inside = trace.subtree(claim.op_ids)
     gaps = np.union1d(np.flatnonzero((held >= 0) & inside[held]) if trace.has_device else held[:0], claim.gap_ids)
     owners = held[claim.gap_ids]
     inside[owners[owners >= 0]] = True
-    start, end = _owned(trace, window, claim)
+    start, end = _owned(trace, window, claim, most)
     return {
         "start": (start - window.start).tolist(),
         "dur": (end - start).tolist(),
-        "events": np.flatnonzero(inside[rows]).tolist(),
-        "gaps": np.flatnonzero(np.isin(shown, gaps)).tolist(),
+        "events": runs(np.flatnonzero(inside[rows])),
+        "gaps": runs(np.flatnonzero(np.isin(shown, gaps))),
     }
 
 
-def _owned(trace: Trace, window: Window, claim: Claim) -> Spans:
+def runs(places: IntArray) -> list[int]:
+    """Ascending numbers as runs: first and length of each, one behind the other; what a finding claims lies side by side."""
+    first = np.flatnonzero(np.append(True, np.diff(places) != 1)) if len(places) else places
+    length = np.diff(np.append(first, len(places)))
+    return np.stack([places[first], length], axis=1).ravel().tolist()  # type: ignore[no-any-return]
+
+
+def _owned(trace: Trace, window: Window, claim: Claim, most: int) -> Spans:
     """The time that a finding owns in the window, on the time line of its rank; the longest pieces in order of time."""
     shift = int(trace.lane_shift(np.asarray([window.rank]))[0])
     start, end = clip(claim.spans, window.start + shift, window.end + shift)
-    kept = np.sort(np.argsort(start - end, kind="stable")[:MAX_SPANS])
+    kept = np.sort(np.argsort(start - end, kind="stable")[:most])
     return start[kept] - shift, end[kept] - shift

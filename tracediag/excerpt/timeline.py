@@ -59,7 +59,7 @@ class Texts:
 
 
 def lanes_of(trace: Trace, window: Window) -> tuple[list[dict[str, Any]], int]:
-    """The lanes of a window and how many more there are: device lanes first, then threads, the busiest first.
+    """The lanes of a window and how many more there are: the lanes of a device together, then threads, the busiest first.
 
     Each: `name`, `device` (null for the host), `code` (of the column `lane`).
     """
@@ -70,7 +70,9 @@ def lanes_of(trace: Trace, window: Window) -> tuple[list[dict[str, Any]], int]:
     at = np.full(len(lane.values), -1, np.int64)
     at[lane.codes[rows]] = device.codes[rows]
     codes = np.unique(lane.codes[rows])
-    order = codes[np.lexsort((codes, -busy[codes], at[codes] < 0))]
+    whole = np.zeros(len(device.values) + 1, np.int64)
+    np.add.at(whole, at[codes], busy[codes])
+    order = codes[np.lexsort((codes, -busy[codes], at[codes], -whole[at[codes]], at[codes] < 0))]
     names = {code: device.values[at[code]] if at[code] >= 0 else None for code in order.tolist()}
     prefix = f"rank {window.rank} "  # what `assemble` puts before the lanes of several ranks
     lanes = [{"name": lane.values[code].removeprefix(prefix), "device": name, "code": code} for code, name in names.items()]

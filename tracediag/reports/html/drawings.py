@@ -16,6 +16,13 @@ MS = 1e6
 PHASES = ("forward", "backward", "optimizer", "comm", "input", "other")
 MAX_CHOICE = 90
 
+KEYS = """<details class="note keys"><summary>Mouse, fingers and keys</summary>
+<p id="keys">Drag to move, <kbd>Ctrl</kbd> and the wheel or two fingers to zoom, double-click to zoom on an event.
+Keys: <kbd>&larr;</kbd> <kbd>&rarr;</kbd> move, <kbd>&uarr;</kbd> <kbd>&darr;</kbd> lanes, <kbd>+</kbd> <kbd>&minus;</kbd> zoom,
+<kbd>0</kbd> fit, <kbd>.</kbd> <kbd>,</kbd> next and previous event (of the highlighted ones, if any), <kbd>Enter</kbd> zoom on it,
+<kbd>Esc</kbd> let go.</p></details>
+"""
+
 
 def sections(report: Report, excerpt: dict[str, Any]) -> str:
     """The sections, empty but for what can be said without drawing."""
@@ -30,7 +37,7 @@ def sections(report: Report, excerpt: dict[str, Any]) -> str:
 def _timeline(report: Report, excerpt: dict[str, Any]) -> str:
     names = [f"{finding.code} {finding.title} ({phrases.percent(finding.share)})" for finding in report.findings]
     choices = "".join(f'<option value="{i}">{text(phrases.clip(name, MAX_CHOICE))}</option>' for i, name in enumerate(names))
-    legend = "".join(f"<li>{swatch(name)}{'communication' if name == 'comm' else name}</li>" for name in PHASES)
+    legend = "".join(f"<li>{swatch(name)}{'communication' if name == 'comm' else name}</li>" for name in _phases(excerpt))
     return f"""<section id="timeline" aria-labelledby="timeline-title">
 <h2 id="timeline-title">Timeline</h2>
 <p class="note">{text(_caption(excerpt))}</p>
@@ -45,13 +52,17 @@ def _timeline(report: Report, excerpt: dict[str, Any]) -> str:
 <div class="view" id="view" tabindex="0" role="group" aria-label="Timeline of the excerpt" aria-describedby="keys"><div id="space"><canvas
  id="canvas" aria-hidden="true"></canvas></div></div>
 <div class="tip" id="tip" hidden></div>
-<ul class="legend" aria-label="Colours">{legend}<li>hatched: nothing runs, and what it waits for</li></ul>
+<ul class="legend" aria-label="Colours">{legend}<li>hatched: nothing runs</li></ul>
 <div class="chosen" id="chosen" role="status"><span class="muted">Choose an event to see what it is.</span></div>
-<p class="note keys" id="keys">Drag to move, <kbd>Ctrl</kbd> and the wheel or two fingers to zoom, double-click to zoom on an event. Keys:
-<kbd>←</kbd> <kbd>→</kbd> move, <kbd>↑</kbd> <kbd>↓</kbd> lanes, <kbd>+</kbd> <kbd>&minus;</kbd> zoom, <kbd>0</kbd> fit, <kbd>.</kbd>
-<kbd>,</kbd> next and previous event (of the highlighted ones, if any), <kbd>Enter</kbd> zoom on it, <kbd>Esc</kbd> let go.</p>
-</section>
+{KEYS}</section>
 """
+
+
+def _phases(excerpt: dict[str, Any]) -> list[str]:
+    """The phases that have a colour in the picture."""
+    strings, coded = excerpt["strings"], excerpt["events"]["phase"] or []
+    seen = {excerpt["phases"]["names"][i] for i in set(excerpt["phases"]["phase"])} | {strings[i] for i in set(coded) if i >= 0}
+    return [name for name in PHASES if name in seen or name == "other"]
 
 
 def _caption(excerpt: dict[str, Any]) -> str:
@@ -75,7 +86,8 @@ def _stretch(window: dict[str, Any], steps: list[dict[str, int]]) -> str:
     if not steps:
         return f"All that was recorded, {length}; no training step was found."
     if len(steps) == 1:
-        return f"Step {steps[0]['number']}, the median of {window['all_steps']} recorded; {length}."
+        which = "the only one recorded" if window["all_steps"] == 1 else f"the median of {window['all_steps']} recorded"
+        return f"Step {steps[0]['number']}, {which}; {length}."
     between = f"Steps {steps[0]['number']} to {steps[-1]['number']}"
     return f"{between}: the median of {window['all_steps']} recorded and its neighbours; {length}."
 

@@ -72,7 +72,7 @@ def _figures(report: Report) -> Iterator[tuple[str, str, str]]:
         spread = f" ± {phrases.duration(steps['mad_ms'])}" if steps.get("mad_ms") else ""
         if plain is not None:
             yield "Step", phrases.duration(plain), "mean without the profiler"
-        yield "Step, recorded", phrases.duration(steps["median_ms"]), f"median{spread} of {phrases.number(steps['count'])}"
+        yield "Step, recorded", phrases.duration(steps["median_ms"]), f"median{spread}, {_count(steps['count'], 'step')}"
     if report.device is not None and report.device.get("busy_share") is not None:
         busy, window = phrases.duration(report.device["busy_ms"]), phrases.duration(report.device["window_ms"])
         yield "Device busy", phrases.percent(report.device["busy_share"]), f"{busy} of {window}"
@@ -88,7 +88,8 @@ def _breakdown(report: Report) -> str:
     if not report.breakdown:
         return ""
     device = report.device is not None
-    keys = ("host_ms", "device_ms", "idle_ms") if device else ()
+    named = {"host_ms": "Host alone", "device_ms": "Device busy", "idle_ms": "Device idle"} if device else {}
+    keys = [key for key in named if any(part[key] for part in report.breakdown)]
     rows = [
         [
             swatch(_phase(part["phase"])) + text(part["phase"] or "unknown"),
@@ -100,7 +101,7 @@ def _breakdown(report: Report) -> str:
         if part["share"] > 0
     ]
     stepped = bool(report.steps["count"])
-    head = ["Phase", "Share", "A step" if stepped else "Time", *(["Host alone", "Device busy", "Device idle"] if device else [])]
+    head = ["Phase", "Share", "A step" if stepped else "Time", *(named[key] for key in keys)]
     title = f"Where the {'step' if stepped else 'recorded time'} goes"
     told = ", ".join(f"{part['phase'] or 'unknown'} {phrases.percent(part['share'])}" for part in report.breakdown if part["share"] > 0)
     return (
@@ -128,6 +129,10 @@ def _bar(report: Report) -> str:
 
 def _phase(name: str | None) -> str:
     return name if name in PHASES else "other"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{phrases.number(number)} {thing}{'' if number == 1 else 's'}"
 
 
 def _size(count: int | None) -> str:

@@ -103,7 +103,7 @@ class Control {
     facts.push(["Shapes", text("in") && shapes(text("in"))], ["Result", text("out") && shapes(text("out"))]);
     if (boxes.bytes[i] >= 0) facts.push(["Bytes", bytes(boxes.bytes[i])]);
     if (launch >= 0) facts.push(["Launched by", `${data.text[data.events.name[launch]]}, ${duration(boxes.start[i] - data.events.start[launch])} before`]);
-    facts.push(["Line", text("source")], ["Where", lane.device === null ? threadName(lane.name) : `${lane.name} (${lane.device})`]);
+    facts.push(["Line", text("source")], ["Where", laneName(lane)]);
     return facts.filter(([, value]) => value);
   }
 

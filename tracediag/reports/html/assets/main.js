@@ -26,7 +26,7 @@ function start() {
       select(number);
       go();
     });
-    finding.querySelector(".body").prepend(element("div", [button], { className: "tools" }));
+    finding.querySelector(".body p").after(element("div", [button], { className: "tools" }));
   }
   const table = { table: byId("ops"), search: byId("search"), found: byId("found"), more: byId("more") };
   new OpTable(data, table, (name) => {

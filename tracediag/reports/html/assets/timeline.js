@@ -2,11 +2,10 @@
 
 const PHASES = ["forward", "backward", "optimizer", "comm", "input", "other"];
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
-const LETTER = 6.1; // width of a usual letter in FONT, to cut names without measuring each
 
 class Timeline {
   constructor(data, view, space, canvas) {
-    Object.assign(this, { data, view, space, canvas, from: 0, to: data.length, mark: null, name: -1, chosen: null });
+    Object.assign(this, { data, view, space, canvas, from: 0, to: data.length, mark: null, name: -1, chosen: null, widths: new Map() });
     this.redraw = onceAFrame(() => this.draw());
     this.recolour();
     this.rebuild();
@@ -34,6 +33,10 @@ class Timeline {
   highlight(mark, name = -1) {
     Object.assign(this, { mark, name });
     this.rebuild();
+    const { scrollTop, clientHeight } = this.view;
+    const loud = this.rows.filter((row) => row.at.some((i) => this.isLoud(row.boxes, i)));
+    const seen = loud.some((row) => row.y >= scrollTop + RULER && row.y + ROW <= scrollTop + clientHeight);
+    if (loud.length && !seen) this.view.scrollTop = loud[0].y - clientHeight / 2;
   }
 
   get width() {
@@ -176,12 +179,20 @@ class Timeline {
       pen.fillRect(x, y + tall - 2, width, 2);
     }
     pen.globalAlpha = 1;
-    const room = Math.floor((Math.min(x + width, this.width) - Math.max(x, 0) - 7) / LETTER);
-    const name = room >= 2 ? nameOf(this.data, boxes, i) : "";
-    if (room >= Math.min(name.length, 4) && name) {
-      pen.fillStyle = this.ink(boxes, loud);
-      pen.fillText(name.length <= room ? name : name.slice(0, room - 1) + "…", Math.max(x, 0) + 4, y + tall / 2 + 0.5);
-    }
+    const room = Math.min(x + width, this.width) - Math.max(x, 0) - 7;
+    const name = room > 12 ? this.cut(pen, nameOf(this.data, boxes, i), room) : "";
+    if (!name) return;
+    pen.fillStyle = this.ink(boxes, loud);
+    pen.fillText(name, Math.max(x, 0) + 4, y + tall / 2 + 0.5);
+  }
+
+  /** What of a name fits into `room` pixels, "" where that is less than a few letters. */
+  cut(pen, name, room) {
+    const wide = this.widths.get(name) ?? pen.measureText(name).width;
+    this.widths.set(name, wide);
+    if (wide <= room) return name;
+    const letters = Math.floor((name.length * room) / wide) - 2;
+    return letters >= 3 ? name.slice(0, letters) + "…" : "";
   }
 
   ink(boxes, loud) {

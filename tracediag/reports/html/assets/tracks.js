@@ -34,9 +34,18 @@ function unpack(raw) {
     events: new Boxes("event", events),
     steps: new Boxes("step", steps),
     phases: new Boxes("phase", raw.phases),
-    gaps: new Boxes("gap", raw.gaps),
-    marks: raw.marks.map((mark) => new Boxes("mark", { start: mark.start, dur: mark.dur, events: new Set(mark.events), gaps: new Set(mark.gaps) })),
+    gaps: new Boxes("gap", { ...raw.gaps, tracks: raw.gaps.tracks.map(clean) }),
+    marks: raw.marks.map(({ start, dur, events, gaps }) => new Boxes("mark", { start, dur, events: runs(events), gaps: runs(gaps) })),
   };
+}
+
+/** The set of numbers in runs: first and length of each, one behind the other. */
+function runs(pairs) {
+  const all = new Set();
+  for (let at = 0; at < pairs.length; at += 2) {
+    for (let i = 0; i < pairs[at + 1]; i++) all.add(pairs[at] + i);
+  }
+  return all;
 }
 
 /** All tracks from top to bottom: {title, rows: [{boxes, at: indexes}]}. mark: the finding that is highlighted, or null. */
@@ -46,23 +55,21 @@ function tracksOf(data, mark) {
   if (data.steps.length) tracks.push({ title: "Steps", rows: [every(data.steps)] });
   if (data.phases.length) tracks.push({ title: "Phases: what each moment counts for", rows: [every(data.phases)] });
   if (mark && mark.length) tracks.push({ title: "Time that the finding owns", rows: [every(mark)] });
-  const idle = data.gaps.tracks.map((_, track) => gapRows(data.gaps, track));
-  const seen = new Set();
+  const idle = new Map(data.gaps.tracks.map((device, track) => [device, gapRows(data.gaps, track)]));
+  if (idle.has("host")) tracks.push({ title: "Between operators", rows: idle.get("host") });
   data.lanes.forEach((lane, i) => {
-    const track = { title: lane.device === null ? threadName(lane.name) : `${lane.name} (${lane.device})`, rows: laneRows(data.events, i) };
-    tracks.push(track);
-    const own = data.gaps.tracks.indexOf(lane.device);
-    if (own >= 0 && !seen.has(own)) {
-      seen.add(own);
-      tracks.push({ title: `Idle time of ${lane.device}, by what it waits for`, rows: idle[own] });
-    }
+    tracks.push({ title: laneName(lane), rows: laneRows(data.events, i) });
+    const last = data.lanes[i + 1]?.device !== lane.device;
+    if (last && idle.has(lane.device)) tracks.push({ title: `Idle time of ${lane.device}, and what it waits for`, rows: idle.get(lane.device) });
   });
-  const host = data.gaps.tracks.indexOf("host");
-  if (host >= 0 && !seen.has(host)) tracks.splice(tracks.length - data.lanes.length, 0, { title: "Between operators", rows: idle[host] });
   return tracks.filter((track) => track.rows.some((row) => row.at.length));
 }
 
-const threadName = (name) => (/^-?\d+\/-?\d+$/.test(name) ? "thread " + name.split("/")[1] : "thread " + name);
+/** What a lane is called: a device's by the device too, a thread by its number where its process is only a number as well. */
+function laneName(lane) {
+  if (lane.device !== null) return `${lane.name} (${lane.device})`;
+  return "thread " + (/^-?\d+\/-?\d+$/.test(lane.name) ? lane.name.split("/")[1] : lane.name);
+}
 
 function gapRows(gaps, track) {
   return [{ boxes: gaps, at: gaps.start.map((_, i) => i).filter((i) => gaps.track[i] === track) }];
