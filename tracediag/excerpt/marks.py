@@ -100,7 +100,7 @@ def runs(places: IntArray) -> list[int]:
     """Ascending numbers as runs: first and length of each, one behind the other; what a finding claims lies side by side."""
     first = np.flatnonzero(np.append(True, np.diff(places) != 1)) if len(places) else places
     length = np.diff(np.append(first, len(places)))
-    return np.stack([places[first], length], axis=1).ravel().tolist()  # type: ignore[no-any-return]
+    return np.stack([places[first], length], axis=1).ravel().tolist()
 
 
 def _owned(trace: Trace, window: Window, claim: Claim, most: int) -> Spans:

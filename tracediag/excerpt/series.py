@@ -91,4 +91,4 @@ def thin(values: IntArray, most: int = MAX_POINTS) -> IntArray:
 def _firsts(mask: np.ndarray[Any, np.dtype[np.bool_]], stretch: IntArray) -> IntArray:
     """The first place of each stretch where the mask holds."""
     at = np.flatnonzero(mask)
-    return at[np.append(True, stretch[at][1:] != stretch[at][:-1])]
+    return np.asarray(at[np.append(True, stretch[at][1:] != stretch[at][:-1])])

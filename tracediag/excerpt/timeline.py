@@ -142,7 +142,9 @@ def _numbers(trace: Trace, name: str, rows: IntArray) -> list[int]:
 
 def _depths(lane: list[int], start: list[int], end: list[int]) -> list[int]:
     """How many shown events of its lane are open at the start of each; events in order of lane and start."""
-    depths, stack, current = [], [], -1
+    depths: list[int] = []
+    stack: list[int] = []
+    current = -1
     for at, begin, stop in zip(lane, start, end, strict=True):
         if at != current:
             current, stack = at, []

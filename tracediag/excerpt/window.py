@@ -10,6 +10,8 @@ import numpy as np
 from tracediag.distinct import distinct
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tracediag.columns import IntArray
     from tracediag.trace import Trace
 
@@ -68,7 +70,7 @@ def _whole(trace: Trace, rank: int) -> Window:
     return Window(rank, start, max(int(trace.end[mine].max()), start + 1), np.zeros(0, np.int64))
 
 
-def _median(length: IntArray, settled: IntArray) -> int:
+def _median(length: IntArray, settled: npt.NDArray[np.bool_]) -> int:
     """Place of the step nearest to the median of the settled ones; of several the first that has a step on either side."""
     usual = np.flatnonzero(settled) if settled.any() else np.arange(len(length))
     off = np.abs(length[usual] - np.median(length[usual]))
