@@ -5,6 +5,7 @@
 # make truth   verdicts on every fixture, precision, recall, predictions: docs/truth.md
 # make light   the same reports in an environment without torch and TensorFlow
 # make fuzz    20,000 spoilt files for every reader: no traceback, no hang, no file written
+# make node    what some tests run in node: npm packages into tests/node (needs npm)
 # make bench   what the tool itself costs, with numbers
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ TORCH := torch==2.13.0
 TENSORFLOW := tensorflow-cpu==2.21.0 tensorboard tensorboard-plugin-profile xprof
 SCRIPT ?= examples/slow_embedding.py
 
-.PHONY: demo test check lint types layers docs docs-check truth light fuzz bench clean
+.PHONY: demo test check lint types layers docs docs-check truth light fuzz node bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/tracediag profile --python $(BIN)/python $(SCRIPT)
@@ -51,11 +52,17 @@ light: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	$(BIN)/python tools/fuzz.py
 
+node: tests/node/node_modules/.done
+
 bench: $(VENV)/.dev
 	for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+tests/node/node_modules/.done: tests/node/package.json
+	npm install --prefix tests/node --no-package-lock --no-audit --no-fund --loglevel=error
+	touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

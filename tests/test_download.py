@@ -130,10 +130,10 @@ def test_limits_of_size_and_time(web, monkeypatch):
         open_sources([f"{web.url}/endless"])
     monkeypatch.setattr(download, "QUIET", 0.5)
     assert open_sources([f"{web.url}/slow"])[0][0].read() == TRACE
-    with pytest.raises(InputError, match="no answer for 0.5 s"):
+    with pytest.raises(InputError, match=r"no answer for 0\.5 s"):
         open_sources([f"{web.url}/stalled"])
     monkeypatch.setattr(download, "LONGEST", 0.3)
-    with pytest.raises(InputError, match="not whole after|no answer for"):
+    with pytest.raises(InputError, match=r"not whole after|no answer for"):
         open_sources([f"{web.url}/slow"])
 
 

@@ -165,8 +165,8 @@ def test_a_comment_is_never_too_long_whatever_is_in_it(count, size):
 def test_the_least_important_parts_give_way_first():
     told = render(FIFTY, "markdown")
     assert len(told) <= LIMIT
-    assert "| 🔴 high | Cause number 0 " in told
-    assert "| ⚪ info | Cause number 49 " in told
+    assert "| 🔴&nbsp;high | Cause number 0 " in told
+    assert "| ⚪&nbsp;info | Cause number 49 " in told
     assert "aten::operator\\_0" not in told
     assert "`aten::operator_0_0`" in told
     assert "`aten::operator_49_0`" not in told

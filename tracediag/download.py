@@ -5,7 +5,6 @@ A link that is read in pieces would be asked for many times, and the signed link
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -35,6 +34,8 @@ def download(url: str) -> tuple[str, bytes]:
 
     Raises InputError when it cannot be fetched, is larger than LARGEST or takes longer than LONGEST or QUIET.
     """
+    import asyncio  # here, because files of this machine are read far more often
+
     try:
         import aiohttp
         import fsspec

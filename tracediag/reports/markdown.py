@@ -17,6 +17,8 @@ __all__ = ["NOTE", "render"]
 ROWS = 10
 """Rows of evidence shown; JSON has them all."""
 BAR = 20
+STEP = "the step"
+PLACES = {"host_ms": "host", "device_ms": "device", "idle_ms": "idle"}
 MARKS = {"high": "🔴", "medium": "🟠", "low": "🟡", "info": "⚪", "error": "⛔", "warning": "⚠️"}
 NOTE = "*Left out to stay under the length of a comment: {}. `--format json` has everything.*"
 INPUTS = 8
@@ -49,7 +51,7 @@ def _findings(report: Report) -> Iterator[Part]:
     """The table of findings, then the evidence and fix of each, folded."""
     if not report.findings:
         return
-    yield Part(gfm.table(["", "Cause", "Line", "Part", "If fixed", "Sure"], "lllrrl", ()) + "\n")
+    yield Part(gfm.table(["", "Cause", "Line", "Of the step", "If fixed", "Sure"], "lllrrl", ()) + "\n")
     count = len(report.findings)
     for i, finding in enumerate(report.findings):
         yield Part(f"{_row(finding)}\n", (Loss((ROW, count - i), "rows of the table of findings"),))
@@ -65,10 +67,10 @@ def _findings(report: Report) -> Iterator[Part]:
 
 def _row(finding: Finding) -> str:
     cells = [
-        f"{MARKS[finding.severity]} {finding.severity}",
+        f"{MARKS[finding.severity]}&nbsp;{finding.severity}",
         f"{gfm.text(phrases.clip(finding.title, TITLE))} {gfm.cell(finding.code)}",
         ", ".join(gfm.cell(phrases.shorten(f"{spot.file}:{spot.line}", NAME)) for spot in finding.where[:1]),
-        f"{phrases.percent(finding.share)} of {gfm.text(finding.share_of)}",
+        phrases.percent(finding.share) + ("" if finding.share_of == STEP else f" of {gfm.text(phrases.clip(finding.share_of, NAME))}"),
         "" if finding.speedup is None else phrases.speedup(finding.speedup),
         finding.confidence,
     ]
@@ -112,24 +114,26 @@ def _advice(finding: Finding) -> Iterator[str]:
         if fix.code:
             yield gfm.fenced(fix.code[:CODE], "python")
     if finding.changes_training:
-        yield f"**Careful:** changes the training maths. {gfm.prose(phrases.clip(finding.changes_training, PROSE))}"
+        yield f"**Careful:** changes the training maths: {gfm.prose(phrases.clip(finding.changes_training, PROSE))}"
     if finding.references:
         yield "See " + ", ".join(gfm.link(phrases.clip(url, 2 * NAME)) for url in finding.references[:ROWS])
 
 
 def _breakdown(report: Report) -> str:
-    """Where a step's time goes, with bars; phases without time are left out."""
+    """Where a step's time goes, with bars; phases and places without time are left out."""
+    parts = [part for part in report.breakdown if part["share"] > 0]
+    places = [key for key in PLACES if any(part[key] for part in parts)]
     rows = [
         [
             part["phase"] or "unknown",
             phrases.bar(part, BAR),
             phrases.percent(part["share"]),
-            *(phrases.duration(part[key]) for key in ("host_ms", "device_ms", "idle_ms")),
+            *(phrases.duration(part[key]) for key in places),
         ]
-        for part in report.breakdown
-        if part["share"] > 0
+        for part in parts
     ]
-    return gfm.table(["Time of a step", "", "part", "host", "device", "idle"], "llrrrr", rows) + "\n\n"
+    head = ["Time of a step", "", "part", *(PLACES[key] for key in places)]
+    return gfm.table(head, "ll" + "r" * (len(head) - 2), rows) + "\n\n"
 
 
 def _note(note: Mapping[str, Any]) -> str:

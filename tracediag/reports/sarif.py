@@ -87,7 +87,7 @@ def _help_markdown(finding: Finding) -> str:
         named = "" if fix.framework == "any" else f" ({fix.framework})"
         parts += [f"**Fix{named}.** {prose(phrases.clip(fix.text, TEXT))}", *([fenced(fix.code[:TEXT], "python")] if fix.code else [])]
     if finding.changes_training:
-        parts.append(f"**Careful:** changes the training maths. {prose(phrases.clip(finding.changes_training, TEXT))}")
+        parts.append(f"**Careful:** changes the training maths: {prose(phrases.clip(finding.changes_training, TEXT))}")
     return "\n\n".join([*parts, *map(link, finding.references)])
 
 
