@@ -14,7 +14,7 @@ from html_samples import Reading, bare, crowded, hostile, recorded
 from report_samples import FINDING, SAMPLES, report
 
 from tracediag.reports import render
-from tracediag.reports.html import markup
+from tracediag.reports.web import markup
 
 GOLDEN = Path(__file__).parent / "golden"
 LIMIT = 1_500_000

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from tracediag.reports import phrases
-from tracediag.reports.html.markup import code, link, prose, table, text
+from tracediag.reports.web.markup import code, link, prose, section, table, text
 
 if TYPE_CHECKING:
     from tracediag.findings import Finding, Report
@@ -28,12 +28,10 @@ def listing(report: Report) -> str:
         parts.append(_finding(finding, number, finding.rule in told, bool(report.steps["count"])))
         told.add(finding.rule)
     together = phrases.together(report)
-    return (
-        '<section id="findings" aria-labelledby="findings-title">\n<h2 id="findings-title">Findings</h2>\n'
-        + ("".join(parts) or "<p>None of the rules found a cause.</p>\n")
-        + (f'<p class="note">{text(together[:1].upper() + together[1:])}.</p>\n' if together else "")
-        + "</section>\n"
+    body = ("".join(parts) or "<p>None of the rules found a cause.</p>\n") + (
+        f'<p class="note">{text(together[:1].upper() + together[1:])}.</p>\n' if together else ""
     )
+    return section("findings", "Findings", body)
 
 
 def _finding(finding: Finding, number: int, told: bool, stepped: bool) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tracediag.findings import Speedup
 from tracediag.reports import phrases
 from tracediag.reports.html.findings import listing
-from tracediag.reports.html.markup import code, swatch, table, text
+from tracediag.reports.web.markup import code, phase, section, swatch, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["after", "before", "top"]
 
 LINKS = (("where", "Time"), ("findings", "Findings"), ("timeline", "Timeline"), ("operations", "Operations"), ("series", "Over time"))
-PHASES = frozenset({"forward", "backward", "optimizer", "comm", "input", "other"})
 
 
 def top(report: Report, drawn: bool) -> str:
@@ -47,14 +46,13 @@ def after(report: Report) -> str:
     more = len(report.inputs) - len(rows)
     notes = "".join(f"<li><b>{text(n['level'])}</b>: {text(n['message'])} ({text(n['effect'])})</li>\n" for n in report.health)
     failed = "".join(f"<li><b>failed</b>: {text(told)}</li>\n" for told in phrases.failed(report))
-    return (
-        '<section id="trace" aria-labelledby="trace-title">\n<h2 id="trace-title">The trace</h2>\n'
-        + (f"<ul>\n{notes}{failed}</ul>\n" if notes or failed else "<p>Nothing is wrong with it.</p>\n")
+    body = (
+        (f"<ul>\n{notes}{failed}</ul>\n" if notes or failed else "<p>Nothing is wrong with it.</p>\n")
         + (table(["File", "Format", "Events", "Size"], rows, frozenset({2, 3})) if rows else "")
         + (f'<p class="note">and {more} more files</p>\n' if more else "")
         + _skipped(report)
-        + "</section>\n"
     )
+    return section("trace", "The trace", body)
 
 
 def _skipped(report: Report) -> str:
@@ -92,7 +90,7 @@ def _breakdown(report: Report) -> str:
     keys = [key for key in named if any(part[key] for part in report.breakdown)]
     rows = [
         [
-            swatch(_phase(part["phase"])) + text(part["phase"] or "unknown"),
+            swatch(part["phase"]) + text(part["phase"] or "unknown"),
             phrases.percent(part["share"]),
             phrases.duration(sum(part[key] for key in ("host_ms", "device_ms", "idle_ms"))),
             *(phrases.duration(part[key]) for key in keys),
@@ -104,13 +102,12 @@ def _breakdown(report: Report) -> str:
     head = ["Phase", "Share", "A step" if stepped else "Time", *(named[key] for key in keys)]
     title = f"Where the {'step' if stepped else 'recorded time'} goes"
     told = ", ".join(f"{part['phase'] or 'unknown'} {phrases.percent(part['share'])}" for part in report.breakdown if part["share"] > 0)
-    return (
-        f'<section id="where" aria-labelledby="where-title">\n<h2 id="where-title">{title}</h2>\n'
+    body = (
         f'<svg class="bar" viewBox="0 0 1000 26" preserveAspectRatio="none" role="img" aria-label="{text(told)}">{_bar(report)}</svg>\n'
         f"{table(head, rows, frozenset(range(1, len(head))))}"
         + ('<p class="note">Each instant is counted once. Pale: the device waits.</p>\n' if device else "")
-        + "</section>\n"
     )
+    return section("where", title, body)
 
 
 def _bar(report: Report) -> str:
@@ -121,14 +118,10 @@ def _bar(report: Report) -> str:
         for idle, own in ((False, whole - part["idle_ms"]), (True, part["idle_ms"])):
             width = 1000 * part["share"] * own / whole if whole else 0.0
             if width > 0:
-                kind = f"p-{_phase(part['phase'])}{' idle' if idle else ''}"
+                kind = phase(part["phase"]) + (" idle" if idle else "")
                 pieces.append(f'<rect x="{at:.2f}" width="{width:.2f}" height="26" class="{kind}"/>')
             at += width
     return "".join(pieces)
-
-
-def _phase(name: str | None) -> str:
-    return name if name in PHASES else "other"
 
 
 def _count(number: int, thing: str) -> str:

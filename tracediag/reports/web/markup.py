@@ -11,10 +11,12 @@ from tracediag.reports import phrases
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["code", "link", "prose", "swatch", "table", "text"]
+__all__ = ["PHASES", "code", "link", "phase", "prose", "section", "swatch", "table", "text"]
 
 MAX_NAME = 240
 """Characters of a name out of the trace; templates of kernels fill pages."""
+PHASES = ("forward", "backward", "optimizer", "comm", "input", "other")
+"""Phases that have a colour."""
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -39,9 +41,19 @@ def link(url: str) -> str:
     return f'<a href="{plain}" rel="noopener noreferrer">{plain}</a>' if url.startswith(("https://", "http://")) else plain
 
 
-def swatch(phase: str, idle: bool = False) -> str:
+def section(anchor: str, title: str, body: str) -> str:
+    """A section with its heading. anchor: its id; title: text; body: HTML."""
+    return f'<section id="{anchor}" aria-labelledby="{anchor}-title">\n<h2 id="{anchor}-title">{text(title)}</h2>\n{body}</section>\n'
+
+
+def phase(name: str | None) -> str:
+    """The class that colours a phase."""
+    return f"p-{name if name in PHASES else 'other'}"
+
+
+def swatch(name: str | None) -> str:
     """The colour of a phase beside its name."""
-    return f'<svg class="swatch" aria-hidden="true"><rect width="11" height="11" class="p-{text(phase)}{" idle" if idle else ""}"/></svg>'
+    return f'<svg class="swatch" aria-hidden="true"><rect width="11" height="11" class="{phase(name)}"/></svg>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: frozenset[int] = frozenset()) -> str:

@@ -7,8 +7,8 @@ class Timeline {
   constructor(data, view, space, canvas) {
     Object.assign(this, { data, view, space, canvas, from: 0, to: data.length, mark: null, name: -1, chosen: null, widths: new Map() });
     this.redraw = onceAFrame(() => this.draw());
-    this.recolour();
     this.rebuild();
+    this.recolour();
     view.addEventListener("scroll", this.redraw, { passive: true });
     new ResizeObserver(this.redraw).observe(view);
   }
@@ -18,7 +18,7 @@ class Timeline {
     const names = ["bg", "panel", "line", "text", "muted", "focus", "mark", "ink", "hatch", "gap", "frame", ...PHASES];
     this.colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
     this.pattern = null;
-    this.redraw();
+    this.draw(); // at once: paper does not wait for a frame
   }
 
   rebuild() {
@@ -26,7 +26,7 @@ class Timeline {
     this.rows = this.tracks.flatMap((track) => track.rows);
     this.height = layOut(this.tracks);
     this.space.style.height = this.height + "px";
-    this.redraw();
+    if (this.colours) this.redraw();
   }
 
   /** Highlights a finding (its Boxes) or all events of a name; null and -1 for none. */

@@ -55,7 +55,7 @@ class Charts {
     for (const [plot, place] of this.made) plot.setSize({ width: place.clientWidth, height: 230 });
   }
 
-  redraw() {
+  recolour() {
     for (const [plot] of this.made) plot.redraw();
   }
 }
