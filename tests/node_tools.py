@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["MODULES", "REQUIRED", "needs_node", "sarif_problems"]
+__all__ = ["FOLDER", "MODULES", "REQUIRED", "needs_node", "sarif_problems"]
 
 FOLDER = Path(__file__).resolve().parent / "node"
 MODULES = FOLDER / "node_modules"

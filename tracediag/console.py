@@ -38,9 +38,10 @@ def emit(report: Report, form: str, output: Path | None, excerpt: dict[str, Any]
     from tracediag import reports
 
     if form == "sarif":
+        from tracediag.privacy import redacted
         from tracediag.repository import rooted
 
-        report = rooted(report)
+        report = redacted(rooted(report))  # SARIF is made to be sent
     if output is not None:
         write_file(output, reports.render(report, form, excerpt))
     elif form == "text" and _is_terminal(sys.stdout):
