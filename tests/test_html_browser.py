@@ -9,10 +9,10 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from html_samples import crowded, hostile, recorded
+from html_samples import ROOT, crowded, hostile, recorded
 
 from tracediag import api
-from tracediag.reports import render
+from tracediag.reports import render, render_comparison
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {"run": recorded("torch-unfused-adam"), "tensorflow": recorded("tf-retrace-shape"), "hostile": hostile(), "crowded": crowded()}
     for name, (report, excerpt) in made.items():
         (folder / f"{name}.html").write_text(render(report, "html", excerpt), encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in made}
+    both = api.illustrate_comparison(*(ROOT / "fixtures" / "torch-unfused-adam" / side for side in ("slow", "fast")))
+    (folder / "both.html").write_text(render_comparison(both[0], "html", both[1]), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in [*made, "both"]}
 
 
 @pytest.fixture(scope="module")
@@ -97,19 +99,20 @@ def show(browser: Any, pages: dict[str, Path], provoked: list[str]) -> Iterator[
     assert {url for url in requests if not url.startswith("blob:")} <= {page.as_uri() for page in pages.values()}
 
 
-def colours(page: Page) -> int:
+def colours(page: Page, canvas: str = "canvas") -> int:
     """How many different colours the timeline has."""
     page.evaluate(SETTLED)
     return page.evaluate(
-        "() => { const c = document.getElementById('canvas'); const d = new Uint32Array(c.getContext('2d')"
-        ".getImageData(0, 0, c.width, c.height).data.buffer); return new Set(d).size; }"
+        "(id) => { const c = document.getElementById(id); const d = new Uint32Array(c.getContext('2d')"
+        ".getImageData(0, 0, c.width, c.height).data.buffer); return new Set(d).size; }",
+        canvas,
     )
 
 
-def picture(page: Page) -> str:
+def picture(page: Page, canvas: str = "canvas") -> str:
     """The timeline as it is drawn."""
     page.evaluate(SETTLED)
-    return page.evaluate("() => document.getElementById('canvas').toDataURL()")
+    return page.evaluate("(id) => document.getElementById(id).toDataURL()", canvas)
 
 
 @pytest.mark.parametrize("name", ["run", "tensorflow", "hostile", "crowded"])
@@ -283,6 +286,17 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_two_timelines_move_together_unless_told_not_to(show):
+    page = show("both")
+    assert min(colours(page, "a-canvas"), colours(page, "b-canvas")) > 15
+    first = picture(page, "b-canvas")
+    page.click("#a-zoom-in")
+    assert (moved := picture(page, "b-canvas")) != first
+    page.uncheck("#together")
+    page.click("#a-zoom-in")
+    assert picture(page, "b-canvas") == moved
 
 
 def test_a_page_packs_well(pages):

@@ -22,9 +22,23 @@ if TYPE_CHECKING:
     from tracediag.rule import Param, Rule
     from tracediag.trace import Trace
 
-__all__ = ["compare", "default_export", "default_folder", "explain", "export", "illustrate", "load", "profile", "record"]
+__all__ = [
+    "compare",
+    "default_export",
+    "default_folder",
+    "explain",
+    "export",
+    "illustrate",
+    "illustrate_comparison",
+    "load",
+    "profile",
+    "record",
+]
 
 Paths = str | PathLike[str]
+Runs = list[tuple["Trace | None", "Report"]]
+HALF_PAGE = 500_000
+"""Bytes of each of two excerpts on one page."""
 
 
 def load(*paths: Paths) -> Trace:
@@ -80,11 +94,26 @@ def compare(a: Any, b: Any, *, cache: bool = False, **choice: Any) -> Comparison
     a, b: a Trace, a Report, the path of what `load` reads or of a report.json; or a list of those, which are runs of one side and tell
     the noise between runs. choice: rules, select, ignore, params as in `explain`. Raises what `explain` raises.
     """
+    return _compared(a, b, cache, choice)[0]
+
+
+def illustrate_comparison(a: Any, b: Any, **choice: Any) -> tuple[Comparison, tuple[dict[str, Any], dict[str, Any]] | None]:
+    """The comparison of `compare`, and the excerpts of one trace of each side that an HTML page draws; None where one has no trace."""
+    from tracediag.excerpt import excerpt
+
+    comparison, *sides = _compared(a, b, False, choice)
+    traces = [next((trace for trace, _ in side if trace is not None), None) for side in sides]
+    one, two = (None if trace is None else excerpt(trace, (), size=HALF_PAGE, alone=True) for trace in traces)
+    return comparison, None if one is None or two is None else (one, two)
+
+
+def _compared(a: Any, b: Any, cache: bool, choice: dict[str, Any]) -> tuple[Comparison, Runs, Runs]:
+    """The comparison, and the runs of both sides with their reports."""
     from tracediag.baseline import names
     from tracediag.comparing.compare import compare_runs
 
     one, two = ([_read_run(run, cache, **choice) for run in (side if isinstance(side, list | tuple) else [side])] for side in (a, b))
-    return compare_runs(one, two, names(a, b))
+    return compare_runs(one, two, names(a, b)), one, two
 
 
 def _read_run(

@@ -19,6 +19,7 @@ class ComparisonFormat(str, Enum):
     text = "text"
     json = "json"
     markdown = "markdown"
+    html = "html"
 
 
 RegressionOption = Annotated[
@@ -52,6 +53,9 @@ def compare(
     choice = Choice(rules, None, None, None, None).of_rules()
     choice.pop("min_saving")
     with working("reading the traces", quiet):
-        comparison = api.compare(runs_of(a), runs_of(b), cache=not no_cache, **choice)
-    emit_comparison(comparison, form.value, output)
+        if form is ComparisonFormat.html:
+            comparison, drawn = api.illustrate_comparison(runs_of(a), runs_of(b), **choice)
+        else:
+            comparison, drawn = api.compare(runs_of(a), runs_of(b), cache=not no_cache, **choice), None
+    emit_comparison(comparison, form.value, output, drawn)
     return int(fail_on_regression is not None and regression(comparison, fail_on_regression))

@@ -53,19 +53,22 @@ def emit(report: Report, form: str, output: Path | None, excerpt: dict[str, Any]
         print_text(reports.render(report, form, excerpt))
 
 
-def emit_comparison(comparison: Comparison, form: str, output: Path | None) -> None:
-    """Write `comparison` in format `form` to `output`, or to stdout. Raises InputError when the file cannot be written."""
+def emit_comparison(
+    comparison: Comparison, form: str, output: Path | None, excerpts: tuple[dict[str, Any], dict[str, Any]] | None = None
+) -> None:
+    """Write `comparison` in format `form` to `output`, or to stdout. excerpts: what html draws of both sides. Raises
+    InputError when the file cannot be written."""
     from tracediag import reports
 
     if output is not None:
-        write_file(output, reports.render_comparison(comparison, form))
+        write_file(output, reports.render_comparison(comparison, form, excerpts))
     elif form == "text" and _is_terminal(sys.stdout):
         from tracediag.reports import comparetext
 
         width = min(shutil.get_terminal_size().columns, WIDEST)
         print_text(comparetext.render(comparison, width=width, color=_wants_color()))
     else:
-        print_text(reports.render_comparison(comparison, form))
+        print_text(reports.render_comparison(comparison, form, excerpts))
 
 
 def print_text(text: str) -> None:

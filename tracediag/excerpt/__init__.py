@@ -25,23 +25,23 @@ MAX_BYTES = 800_000
 LEAST_EVENTS = 500
 
 
-def excerpt(trace: Trace, claims: Sequence[Claim]) -> dict[str, Any]:
-    """The excerpt of `trace` as JSON data of at most MAX_BYTES: the shortest events are left out, and it is said how many.
+def excerpt(trace: Trace, claims: Sequence[Claim], *, size: int | None = None, alone: bool = False) -> dict[str, Any]:
+    """The excerpt of `trace` as JSON data: the shortest events are left out, and it is said how many.
 
-    claims: those of the report's findings, in its order. Times are ns from the start of the excerpt unless a key says otherwise; text
-    stands as an index into `strings`, -1 for NULL.
+    claims: those of the report's findings, in its order. size: most bytes (MAX_BYTES). alone: the median step without its neighbours.
+    Times are ns from the start of the excerpt unless a key says otherwise; text stands as an index into `strings`, -1 for NULL.
     """
     events = MAX_EVENTS
     while True:
-        made = _excerpt(trace, claims, events)
-        if events <= LEAST_EVENTS or len(json.dumps(made, separators=(",", ":"))) <= MAX_BYTES:
+        made = _excerpt(trace, claims, events, 0 if alone else 4 * events)
+        if events <= LEAST_EVENTS or len(json.dumps(made, separators=(",", ":"))) <= (size or MAX_BYTES):
             return made
         events = events * 3 // 4
 
 
-def _excerpt(trace: Trace, claims: Sequence[Claim], events: int) -> dict[str, Any]:
-    """The excerpt with at most so many events."""
-    window = choose(trace, 4 * events)
+def _excerpt(trace: Trace, claims: Sequence[Claim], events: int, wide: int) -> dict[str, Any]:
+    """The excerpt with at most so many events. wide: most events of the trace with which the step keeps its neighbours."""
+    window = choose(trace, wide)
     lanes, hidden = lanes_of(trace, window)
     rows, left_out = pick(trace, window, lanes, events)
     idle, waits = idle_in(trace, window)

@@ -14,7 +14,7 @@ __all__ = ["COMPARISON_FORMATS", "FORMATS", "Renderer", "render", "render_compar
 FORMATS = ("text", "json", "markdown", "html", "sarif")
 """Names of the formats; `tracediag.reports.<name>` renders it."""
 
-COMPARISON_FORMATS = ("text", "json", "markdown")
+COMPARISON_FORMATS = ("text", "json", "markdown", "html")
 """Names of the formats of a comparison; `tracediag.reports.compare<name>` renders it."""
 
 
@@ -42,8 +42,13 @@ def render(report: Report, name: str, excerpt: dict[str, Any] | None = None) -> 
     return renderer(name)(report)
 
 
-def render_comparison(comparison: Comparison, name: str) -> str:
-    """`comparison` in format `name` (one of COMPARISON_FORMATS). Raises KeyError for an unknown format."""
+def render_comparison(comparison: Comparison, name: str, excerpts: tuple[dict[str, Any], dict[str, Any]] | None = None) -> str:
+    """`comparison` in format `name` (one of COMPARISON_FORMATS). excerpts: of both sides, for the drawings of html. Raises KeyError for
+    another format."""
     if name not in COMPARISON_FORMATS:
         raise KeyError(name)
+    if name == "html":
+        from tracediag.reports import comparehtml
+
+        return comparehtml.render(comparison, excerpts)
     return str(import_module(f"tracediag.reports.compare{name}").render(comparison))

@@ -56,6 +56,13 @@ class Timeline {
     const span = Math.min(Math.max(to - from, 20), this.data.length);
     this.from = Math.min(Math.max((from + to - span) / 2, 0), this.data.length - span);
     this.to = this.from + span;
+    this.onshow?.(this.from, this.to);
+    this.redraw();
+  }
+
+  /** Shows what another timeline shows. */
+  follow(from, to) {
+    Object.assign(this, { from, to });
     this.redraw();
   }
 
