@@ -17,7 +17,7 @@ from fake_github import FakeGitHub, Fault
 from report_samples import EVIL, FINDING, SAMPLES, report
 
 from tracediag import attach as attaching
-from tracediag import cli, privacy
+from tracediag import cli, console, privacy
 from tracediag.attach import comment_of, read_report
 from tracediag.errors import InputError
 from tracediag.findings import Place, Report
@@ -109,6 +109,14 @@ def test_nothing_private_leaves_the_machine(hub, tmp_path, monkeypatch):
     assert "nvidia a100" in plain
     heads = str([headers for _, _, headers, _ in hub.log]).lower().replace("token-jane", "")
     assert [name for name in SECRETS if name in heads] == []
+
+
+def test_sarif_is_made_to_be_sent_and_holds_nothing_private_either(tmp_path, monkeypatch):
+    monkeypatch.setattr(privacy, "names_here", lambda: ["node-17.corp.example", "node-17", "jane", "doe"])
+    console.emit(secretive(), "sarif", tmp_path / "told.sarif")
+    told = (tmp_path / "told.sarif").read_text().lower()
+    assert [name for name in SECRETS if name in told] == []
+    assert '"uri": "train.py"' in told
 
 
 def test_names_of_this_machine_are_found(monkeypatch):

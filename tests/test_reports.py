@@ -176,3 +176,17 @@ def test_a_report_renders_itself():
 def test_unknown_format_is_a_key_error():
     with pytest.raises(KeyError):
         renderer("pdf")
+
+
+def test_a_trace_shows_itself_in_a_notebook():
+    from tracediag.trace import Trace
+
+    ops = [
+        {"name": name, "kind": kind, "role": "op", "start_ns": 10 * i, "dur_ns": 5, "place": "host"}
+        for i, (name, kind) in enumerate([("aten::mm", "matmul"), ("<b>|`x` @octocat", None)])
+    ]
+    told = Trace.from_rows({"ops": ops})._repr_markdown_()
+    assert told.startswith("**Trace**: 2 rows in `ops`")
+    assert "| `aten::mm` | `matmul` | host | 1 |" in told
+    assert "<b>" not in told
+    assert "@octocat" not in told

@@ -15,6 +15,7 @@ from tracediag.distinct import distinct
 from tracediag.intervals import Spans, empty, merge, subtract
 from tracediag.kinds import DEVICE_ROLES
 from tracediag.nesting import inherit
+from tracediag.notebook import Shown
 from tracediag.plausible import plausible
 from tracediag.schema import TABLES, table
 from tracediag.unrecorded import waits
@@ -47,7 +48,7 @@ def _coded(columns: Mapping[str, Cells], name: str) -> Coded:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(Shown):
     """Everything known about one recorded job.
 
     columns: the columns of table `ops`, n rows. parent, launch, owner, step_row: row numbers or -1, shape (n,). device_key: which

@@ -8,11 +8,11 @@ from tracediag.reports import gfm, phrases
 from tracediag.reports.budget import Loss, Part, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tracediag.findings import Finding, Report
 
-__all__ = ["NOTE", "render"]
+__all__ = ["NOTE", "breakdown", "render"]
 
 ROWS = 10
 """Rows of evidence shown; JSON has them all."""
@@ -40,7 +40,7 @@ def _parts(report: Report) -> Iterator[Part]:
     yield Part(f"## {gfm.text(phrases.clip(report.verdict['text'], 600))}\n\n{'<br>'.join(facts)}\n\n")
     yield from _findings(report)
     if report.breakdown:
-        yield Part(_breakdown(report), (Loss((TIME,), "table of where the time goes"),))
+        yield Part(f"{breakdown(report.breakdown)}\n\n", (Loss((TIME,), "table of where the time goes"),))
     for note in report.health:
         if note["level"] != "info":
             yield Part(f"{MARKS[note['level']]} {_note(note)}\n\n", (Loss((HEALTH,), "problems of the trace"),))
@@ -119,11 +119,11 @@ def _advice(finding: Finding) -> Iterator[str]:
         yield "See " + ", ".join(gfm.link(phrases.clip(url, 2 * NAME)) for url in finding.references[:ROWS])
 
 
-def _breakdown(report: Report) -> str:
-    """Where a step's time goes, with bars; phases and places without time are left out."""
-    parts = [part for part in report.breakdown if part["share"] > 0]
+def breakdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Where a step's time goes, as a table with bars; phases and places without time are left out."""
+    parts = [part for part in rows if part["share"] > 0]
     places = [key for key in PLACES if any(part[key] for part in parts)]
-    rows = [
+    cells = [
         [
             part["phase"] or "unknown",
             phrases.bar(part, BAR),
@@ -133,7 +133,7 @@ def _breakdown(report: Report) -> str:
         for part in parts
     ]
     head = ["Time of a step", "", "part", *(PLACES[key] for key in places)]
-    return gfm.table(head, "ll" + "r" * (len(head) - 2), rows) + "\n\n"
+    return gfm.table(head, "ll" + "r" * (len(head) - 2), cells)
 
 
 def _note(note: Mapping[str, Any]) -> str:
