@@ -10,9 +10,10 @@ import re
 from pathlib import Path
 
 import pytest
-from html_samples import Reading, bare, crowded, hostile, recorded
+from html_samples import ROOT, Reading, bare, crowded, hostile, recorded
 from report_samples import FINDING, SAMPLES, report
 
+from tracediag.cli import main
 from tracediag.reports import render
 from tracediag.reports.web import markup
 
@@ -121,6 +122,16 @@ def test_what_is_left_out_is_said():
     told = " ".join(Reading(render(SAMPLES["none"], "html", made | {"left_out": left_out, "window": window})).text)
     for words in ("1,000 of 1,400 events are drawn", "1.5 µs", "3 lanes", "7 short pieces", "Only rank 2 of 8"):
         assert words in told
+
+
+def test_the_command_draws_the_trace_although_its_report_is_kept(tmp_path):
+    for name in ("first.html", "second.html"):
+        run = [str(ROOT / "fixtures" / "torch-unfused-adam" / "slow"), "--format", "html", "--output", str(tmp_path / name), "-q"]
+        assert main(["explain", *run]) == 0
+    first, second = (tmp_path / name for name in ("first.html", "second.html"))
+    assert first.read_bytes() == second.read_bytes()
+    assert 'id="excerpt"' in first.read_text(encoding="utf-8")
+    assert str(ROOT) not in first.read_text(encoding="utf-8")
 
 
 def test_the_licence_of_the_library_travels_with_it():

@@ -225,6 +225,32 @@ def test_a_phone_sees_all_of_it(show):
     assert small == 0
 
 
+def test_fingers_move_pinch_and_choose(show):
+    page = show("run", width=390, has_touch=True, is_mobile=True)
+    page.locator("#view").scroll_into_view_if_needed()
+    box = page.locator("#view").bounding_box()
+    x, y = box["x"] + 180, box["y"] + 60
+    device = page.context.new_cdp_session(page)
+
+    def touch(kind, *places):
+        points = [{"x": px, "y": y, "id": i} for i, px in enumerate(places)]
+        device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    whole = picture(page)
+    touch("touchStart", x - 20, x + 20)
+    for far in (40, 60, 80):
+        touch("touchMove", x - far, x + far)
+    touch("touchEnd")
+    assert (closer := picture(page)) != whole
+    touch("touchStart", x)
+    for by in (20, 40, 60):
+        touch("touchMove", x - by)
+    touch("touchEnd")
+    assert picture(page) != closer
+    page.touchscreen.tap(x, box["y"] + 52)
+    expect(page.locator("#chosen dl")).to_be_visible()
+
+
 @pytest.mark.parametrize("name", ["run", "hostile"])
 def test_the_excerpt_is_saved_as_a_trace_that_reads_back(show, pages, tmp_path, name):
     page = show(name)

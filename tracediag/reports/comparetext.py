@@ -116,7 +116,7 @@ def _named(count: str, side: Mapping[str, Any], width: int) -> str:
     place = f"  {phrases.line(side['source']).rsplit('/', 1)[-1]}" if side["source"] else ""
     shapes = phrases.shapes(side["shapes"])
     room = width - len(place) - 2
-    name = phrases.shorten(f"{count} x {side['op'] or 'nothing'}{more}", room)
+    name = phrases.shorten(f"{count} x {side['op']}{more}" if side["op"] else "nothing recorded on the host", room)
     if shapes and room - len(name) > 6:
         name += f" {phrases.clip(shapes, room - len(name) - 1)}"
     return f"  {name}{place}"

@@ -20,7 +20,7 @@ __all__ = ["cell", "code", "details", "fenced", "html", "link", "prose", "table"
 GAP = "&#8203;"
 """A space without width."""
 _LIVE = re.compile(
-    r"(?P<part>@|#(?=\w)|\bGH-(?=\d)|:(?=//)|\bwww(?=\.)|:(?=[\w+-]+:))"
+    r"(?P<part>@|#(?=\w)|GH-(?=\d)|:(?=//)|www(?=\.)|:(?=[\w+-]+:))"
     r"|(?P<commit>\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b)|(?P<math>\$)|(?P<tag>[<>&|])|(?P<mark>[\\`*_\[\]~#])",
     re.IGNORECASE,
 )

@@ -18,7 +18,11 @@ MS = 1e6
 
 def sections(report: Report, excerpt: dict[str, Any]) -> str:
     """The sections, empty but for what can be said without drawing."""
-    names = [f"{finding.code} {finding.title} ({phrases.percent(finding.share)})" for finding in report.findings]
+    names = [
+        (i, f"{finding.code} {finding.title} ({phrases.percent(finding.share)})")
+        for i, (finding, mark) in enumerate(zip(report.findings, excerpt["marks"], strict=False))
+        if mark["start"] or mark["events"] or mark["gaps"]  # else it is about other steps than those drawn
+    ]
     return NO_SCRIPT + section("timeline", "Timeline", timeline(excerpt, names)) + _operations(excerpt) + _series(excerpt)
 
 

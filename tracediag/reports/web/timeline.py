@@ -23,10 +23,13 @@ Keys: <kbd>&larr;</kbd> <kbd>&rarr;</kbd> move, <kbd>&uarr;</kbd> <kbd>&darr;</k
 """
 
 
-def timeline(excerpt: dict[str, Any], findings: Sequence[str] = (), prefix: str = "", name: str = "Timeline") -> str:
-    """What stands under the heading of a timeline. findings: names of those that can be highlighted; prefix: of all ids; name: for ears."""
+def timeline(excerpt: dict[str, Any], findings: Sequence[tuple[int, str]] = (), prefix: str = "", name: str = "Timeline") -> str:
+    """What stands under the heading of a timeline.
+
+    findings: place in the report and name of those that can be highlighted. prefix: of all ids. name: for those who hear the page.
+    """
     p = prefix
-    choices = "".join(f'<option value="{i}">{text(phrases.clip(one, MAX_CHOICE))}</option>' for i, one in enumerate(findings))
+    choices = "".join(f'<option value="{i}">{text(phrases.clip(one, MAX_CHOICE))}</option>' for i, one in findings)
     legend = "".join(f"<li>{swatch(one)}{'communication' if one == 'comm' else one}</li>" for one in _phases(excerpt))
     select = (
         f'<label>Highlight <select id="{p}highlight"><option value="">no finding</option>{choices}</select></label>\n' if findings else ""
