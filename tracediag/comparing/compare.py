@@ -6,9 +6,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tracediag._version import __version__
 from tracediag.comparing.difference import attributed, difference_of
 from tracediag.comparing.findingdiff import findings_of, fixes
+from tracediag.comparing.flops import HEAVY
 from tracediag.comparing.matching import match
 from tracediag.comparing.noise import apart, judge
 from tracediag.comparing.opdiff import op_diff
@@ -17,8 +20,8 @@ from tracediag.comparing.samework import per_sample, same_work
 from tracediag.comparing.settingsdiff import settings_of, settings_that_differ
 from tracediag.comparing.side import Run, Side, both_sides
 from tracediag.comparing.steptime import apportion
-from tracediag.comparing.verdict import Evidence, verdict
-from tracediag.comparing.words import part_name
+from tracediag.comparing.verdict import SAME_OPS, Evidence, verdict
+from tracediag.comparing.words import part_name, shapes_text
 from tracediag.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ Row = dict[str, Any]
 def compare_runs(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> Comparison:
     """Compare the runs of two sides, at least one each. names: what to call the sides."""
     one, two = both_sides(a, b)
-    work = same_work(one.work, two.work)
+    work = same_work(one.work, two.work, (_in_products(one), _in_products(two)))
     sample = per_sample(one.work, two.work)
     samples = (one.work.batch or 1, two.work.batch or 1) if sample else (1, 1)
     one, two = (_each_sample(side, count) if sample else side for side, count in zip((one, two), samples, strict=True))
@@ -48,14 +51,17 @@ def compare_runs(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> 
     ops = op_diff(one, two, units)
     found = findings_of(one, two)
     rows = tuple(_named(row, one, two) for row in difference_of(one, two, units, found))
-    step = _step(one, two, "sample" if sample else "step", rows)
+    steps = all(side.report.steps["count"] for side in (one, two))
+    step = _step(one, two, "sample" if sample else "step" if steps else "recording", rows)
     clear = _clear(one, two, step, settings)
     pair = run_pair_rules(pair_rules(), _tables(one, two, work, step, settings, clear))
-    identical = one.step.ns == two.step.ns and one.parts == two.parts and one.report.findings == two.report.findings
-    seen = Evidence(step, work, found, pair, rows, settings, ops.changed, identical, clear, _device(one, two))
+    changed = bool(settings) or ops.changed > SAME_OPS or any(row["warning"] for row in work.values())
+    identical = not changed and _identical(one, two)
+    fixed = fixes(found, step["ratio"], changed)
+    seen = Evidence(step, work, found, fixed, pair, rows, ops.changed, identical, clear, _device(one, two))
     return Comparison(
         tool={"name": "tracediag", "version": __version__}, a=_head(one, names[0]), b=_head(two, names[1]), same_work=work, step=step,
-        difference=rows, ops=ops.told, findings=found, fixes=fixes(found, step["ratio"]), settings=settings, rules=pair,
+        difference=rows, ops=ops.told, findings=found, fixes=fixed, settings=settings, rules=pair,
         verdict=verdict(seen),
     )  # fmt: skip
 
@@ -103,6 +109,17 @@ def _side_step(side: Side) -> Row:
     }  # fmt: skip
 
 
+def _in_products(side: Side) -> float:
+    """Part of the step in operations that are counted."""
+    return sum(ns for part, ns in side.parts.items() if part.kind in HEAVY) / side.step.ns if side.step.ns else 0.0
+
+
+def _identical(a: Side, b: Side) -> bool:
+    """Whether both sides are one recording."""
+    same = a.step.ns == b.step.ns and a.parts == b.parts and np.array_equal(a.step.samples, b.step.samples)
+    return bool(same and a.report.findings == b.report.findings)
+
+
 def _clear(a: Side, b: Side, step: Row, settings: Sequence[Row]) -> bool:
     if step["noise"]["known"]:
         return bool(step["noise"]["change"] in ("slower", "faster"))
@@ -127,10 +144,13 @@ def _tables(a: Side, b: Side, work: dict[str, Row], step: Row, settings: Sequenc
     scripts = [side.report.subject.get("script") for side in (a, b)]
     same = scripts[0] is not None and scripts[0] == scripts[1]
     usual = a.step.usual / b.step.usual if b.step.usual else None
-    products = [{**row, "side": row["side"].upper()} for row in work["flops"]["products"]]
+    products = [{**row, "side": row["side"].upper(), "shapes": shapes_text(row["shapes"])} for row in work["flops"]["products"]]
     return {
         "work": [
-            {"quantity": name, "differs": row["warning"] is not None, **{key: row[key] for key in ("a", "b", "ratio", "per")}}
+            {
+                "quantity": name, "differs": row["warning"] is not None, **{key: row[key] for key in ("a", "b", "ratio", "per")},
+                "time_share": max(row.get("time_share", {"a": 1.0}).values()),
+            }
             for name, row in work.items() if name != "dtype"
         ],
         "products": products,

@@ -78,23 +78,28 @@ def causes(findings: dict[str, tuple[Row, ...]], side: str) -> list[Row]:
     return sorted(rows, key=lambda row: (LOUD.index(row["severity"]), row["confidence"] == "possible"))
 
 
-def fixes(findings: dict[str, tuple[Row, ...]], ratio: float | None) -> tuple[Row, ...]:
-    """What each finding that is gone (side a) or new (side b) had predicted, and what was measured. ratio: step a / step b.
+def fixes(findings: dict[str, tuple[Row, ...]], ratio: float | None, changed: bool) -> tuple[Row, ...]:
+    """What each finding that only the slower side has had predicted, and what was measured; state: gone in b | new in b.
 
-    measured: step with the finding by step without it; held: the measured ratio lies in the prediction, with some slack; None: none made.
-    The ratio is of all changes together: only where one finding changed is it the finding's own.
+    Where the slower side has none, those of the faster one: they are gone, and it helped nothing. Where nothing changed (operations, work,
+    settings), a finding of the faster side alone is none of its own: the same time is a larger share of a shorter step.
+    ratio: step a / step b. measured: step with the finding by step without it, of all changes together; alone: there is no other finding.
+    held: it lies in the prediction, with some slack; None: nothing was predicted.
     """
-    rows = []
-    for side in ("a", "b"):
+    slower = "a" if (ratio or 1.0) >= 1 else "b"
+    side, found = slower, causes(findings, slower)
+    if not found and changed:
+        side = "ba"["ab".index(slower)]
         found = causes(findings, side)
-        for row in found:
-            measured = None if not ratio else ratio if side == "a" else 1 / ratio
-            rows.append({
-                "rule": row["rule"], "title": row["title"], "state": "gone" if side == "a" else "new", "predicted": row["speedup"],
-                "measured": measured, "held": _held(row["speedup"], measured), "alone": len(found) == 1,
-                "changes_training": row["changes_training"],
-            })  # fmt: skip
-    return tuple(rows)
+    measured = None if not ratio else ratio if side == "a" else 1 / ratio
+    return tuple(
+        {
+            "rule": row["rule"], "title": row["title"], "state": "gone" if side == "a" else "new", "predicted": row["speedup"],
+            "measured": measured, "held": _held(row["speedup"], measured), "alone": len(found) == 1,
+            "changes_training": row["changes_training"],
+        }
+        for row in found
+    )  # fmt: skip
 
 
 def _held(predicted: Row | None, measured: float | None) -> bool | None:

@@ -104,6 +104,8 @@ def _attention(name: str, ins: list[Shape]) -> int | None:
 
 
 def _tensorflow(name: str, ins: list[Shape], outs: list[Shape]) -> int | None:
+    if "Fused" in name and outs and ins[0] == outs[0]:
+        return None  # the shapes are those of the addition of the bias, whose name the fused node has
     plain = re.sub(r"^_Mkl(Native)?|^_Fused|V[23]$", "", re.sub(r"^_Mkl(Native)?", "", name))
     if plain in ("MatMul", "BatchMatMul") and outs and ins[0]:
         rows = math.prod(outs[0][:-1])

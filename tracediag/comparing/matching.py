@@ -1,8 +1,9 @@
 """Match the operations of two sides by kind, shape and place in the step, not by name alone; what meets nothing is listed.
 
-In this order: the same name and shapes; products of the same size (a matrix product costs the same in every framework, and so do its
-gradients); the whole of an optimizer's update, fused or not; a fusion and the pointwise work of its phase; one kind of one phase; and
-pointwise work that only one side has goes to the product before it, as a bias does that the other side adds in one operation with it.
+In this order: the same name, shapes and strides; the same but for strides; products of the same size (a matrix product costs the same in
+every framework, and so do its gradients); the whole of an optimizer's update, fused or not; a fusion and the pointwise work of its phase;
+one kind of one phase; and pointwise work that only one side has goes to the product before it, as a bias does that the other side adds in
+one operation with it.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def match(a: Sequence[OpGroup], b: Sequence[OpGroup], samples: tuple[int, int] =
     """Units of all groups, largest difference first. samples: of a step, where the batches differ."""
     left, right = list(a), list(b)
     units: list[Unit] = []
-    units += _take("name", left, right, lambda group, _: (group.part, group.name, group.shapes))
+    units += _take("name", left, right, lambda group, _: (group.part, group.name, group.shapes, group.strides))
+    units += _take("strides", left, right, lambda group, _: (group.part, group.name, group.shapes) if group.strides else None)
     units += _take("size", left, right, lambda group, side: _size(group, samples[side]))
     units += _take(
         "optimizer", left, right, lambda group, _: "update" if group.part.phase == "optimizer" and not group.part.owner else None

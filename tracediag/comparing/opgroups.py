@@ -33,6 +33,7 @@ class OpGroup:
     out_shapes: str | None
     values: str | None
     dtypes: str | None
+    strides: str | None
     source: str | None
     count: float
     launches: float
@@ -54,7 +55,7 @@ def op_groups(trace: Trace, parts: Parts, per_step: Sequence[int]) -> tuple[OpGr
     segments, row = parts.segments, _operator(trace, parts)
     inside = np.flatnonzero((locate(*parts.window, segments.start) >= 0) | (parts.exclusive > 0))
     code, row, time = segments.code[inside], row[inside], (parts.exclusive * factor[segments.code])[inside]
-    named = [trace.strings(name) for name in ("name", "in_shapes", "out_shapes", "in_values", "in_dtypes")]
+    named = [trace.strings(name) for name in ("name", "in_shapes", "out_shapes", "in_values", "in_dtypes", "in_strides")]
     source = trace.strings("source")
     columns = [np.where(row >= 0, column.codes[row], -1) for column in named]
     columns.append(np.where(row >= 0, source_codes(trace)[row], -1))
@@ -76,9 +77,11 @@ def op_groups(trace: Trace, parts: Parts, per_step: Sequence[int]) -> tuple[OpGr
     )  # fmt: skip
 
 
-def _texts(columns: Sequence[Coded], codes: Sequence[int]) -> tuple[str, str | None, str | None, str | None, str | None, str | None]:
+def _texts(
+    columns: Sequence[Coded], codes: Sequence[int]
+) -> tuple[str, str | None, str | None, str | None, str | None, str | None, str | None]:
     name, *rest = (column.values[code] if code >= 0 else None for column, code in zip(columns, codes, strict=True))
-    return (name or "", *rest)  # type: ignore[return-value]  # five columns follow the name
+    return (name or "", *rest)  # type: ignore[return-value]  # six columns follow the name
 
 
 def _factors(parts: Parts, per_step: Sequence[int]) -> npt.NDArray[np.float64]:

@@ -1,8 +1,9 @@
 """Rules about pairs: one YAML file each, whose query looks at what the comparison found.
 
-The tables of a query: `work` (quantity, a, b, ratio, per, differs), `products` (side, op, phase, kind, shapes, flops), `step` (a_ms, b_ms,
-ratio, usual_ratio, clear, same_framework, same_script), `sides` (side, framework, script, version, newer, compiled, frameworks),
-`settings` (name, a, b). A row that the query returns is a finding; its columns are the facts of the message. Sides are 'A' and 'B'.
+The tables of a query: `work` (quantity, a, b, ratio, per, differs, time_share: largest part of a step in counted operations), `products`
+(side, op, phase, kind, shapes, flops), `step` (a_ms, b_ms, ratio, usual_ratio, clear, same_framework, same_script), `sides` (side,
+framework, script, version, newer, compiled, frameworks), `settings` (name, a, b). A row that the query returns is a finding; its columns
+are the facts of the message. Sides are 'A' and 'B'.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["TABLES", "PairRule", "PairTest", "pair_rules", "run_pair_rules"]
 
 TABLES: dict[str, str] = {
-    "work": "quantity VARCHAR, a DOUBLE, b DOUBLE, ratio DOUBLE, per VARCHAR, differs BOOLEAN",
+    "work": "quantity VARCHAR, a DOUBLE, b DOUBLE, ratio DOUBLE, per VARCHAR, differs BOOLEAN, time_share DOUBLE",
     "products": "side VARCHAR, op VARCHAR, phase VARCHAR, kind VARCHAR, shapes VARCHAR, flops DOUBLE",
     "step": "a_ms DOUBLE, b_ms DOUBLE, ratio DOUBLE, usual_ratio DOUBLE, clear BOOLEAN, same_framework BOOLEAN, same_script BOOLEAN",
     "sides": "side VARCHAR, framework VARCHAR, script VARCHAR, version VARCHAR, newer BOOLEAN, compiled BOOLEAN, frameworks INTEGER",

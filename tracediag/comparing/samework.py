@@ -20,13 +20,18 @@ def per_sample(a: Work, b: Work) -> bool:
     return a.batch is not None and b.batch is not None and a.batch != b.batch
 
 
-def same_work(a: Work, b: Work) -> dict[str, Row]:
-    """Quantity -> {a, b, ratio, per, warning}; ratio and warning None where a side does not tell, per: sample | step | None."""
+def same_work(a: Work, b: Work, time: tuple[float, float] = (1.0, 1.0)) -> dict[str, Row]:
+    """Quantity -> {a, b, ratio, per, warning}; ratio and warning None where a side does not tell, per: sample | step | None.
+
+    time: part of the step that each side spends in counted operations: where it is small, so is what a difference of them costs.
+    """
     sample = per_sample(a, b)
     sizes = (a.batch or 1, b.batch or 1) if sample else (1, 1)
     per = "sample" if sample else "step"
     flops = _row(_each(a.total, sizes[0]), _each(b.total, sizes[1]), per, "operations")
     forward = _row(_each(a.forward, sizes[0]), _each(b.forward, sizes[1]), per, "operations of the forward pass")
+    for row in (flops, forward):
+        row["time_share"] = {"a": time[0], "b": time[1]}
     flops["by_kind"] = _by_kind(a, b, sizes)
     flops["products"] = _differing(a, b, sizes) if flops["warning"] or forward["warning"] else []
     rows = {

@@ -2,7 +2,7 @@
 
 The step time is the mean of the steps that ran without the profiler, past the warm-up. Steps of more than three times the median are
 told apart: what the run recorded of their cause (compile_ns, loader_ns, evaluation_ns) belongs to the mean. A long step without a
-recorded cause belongs to it only where there are several of them: one or two may be another program's doing, and are left out and told.
+recorded cause belongs to it only where they come again and again: a few may be another program's doing, and are left out and told.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ __all__ = ["StepTime", "apportion", "recorded_time", "told_time", "unprofiled_ti
 
 MOST_LONG = 0.25
 """Part of the steps; more long ones than this are usual."""
-SEVERAL = 3
+SEVERAL, RECUR = 3, 0.1
+"""So many long steps without a recorded cause, and so large a part of all, belong to what the run does."""
 CAUSES = ("compile_ns", "loader_ns", "evaluation_ns")
 UNKNOWN = "long_steps"
 
@@ -64,7 +65,7 @@ def unprofiled_time(trace: Trace) -> StepTime | None:
     usual = wall[~long]
     extra, strange = _extra([row for row, is_long in zip(rows, long.tolist(), strict=True) if is_long], round(float(usual.mean())))
     left_out: tuple[int, ...] = ()
-    if len(strange) < SEVERAL:
+    if len(strange) < max(SEVERAL, RECUR * len(rows)):
         extra[UNKNOWN], left_out = 0, strange
     parts = {name: round(value / len(rows) / per) for name, value in extra.items() if round(value / len(rows) / per)}
     base = round(int(usual.sum()) / len(usual) / per)

@@ -11,7 +11,7 @@ from tracediag.comparing.words import milliseconds, stands
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Evidence", "verdict"]
+__all__ = ["SAME_OPS", "Evidence", "verdict"]
 
 SAME_OPS = 0.05
 """Part of the step in operations that differ, up to which they are the same."""
@@ -19,6 +19,8 @@ GAIN = 1.05
 """A ratio below this is no gain."""
 CLEAR_GAIN = 1.1
 """The same where nothing but a finding tells the sides apart."""
+EXPLAINS = 0.5
+"""Part of the difference that a finding must cost then, unless it is high."""
 Row = dict[str, Any]
 
 
@@ -29,9 +31,9 @@ class Evidence:
     step: Row
     work: Mapping[str, Row]
     findings: Mapping[str, Any]
+    fixes: Sequence[Row]
     rules: Sequence[Row]
     difference: Sequence[Row]
-    settings: Sequence[Row]
     changed: float
     identical: bool
     clear: bool
@@ -95,7 +97,8 @@ def _plausible(seen: Evidence, found: Sequence[Row]) -> bool:
         return False
     if seen.changed > SAME_OPS or seen.clear or _differing(seen.work):
         return True
-    return bool(found[0]["severity"] == "high" and seen.factor >= CLEAR_GAIN)
+    lost = EXPLAINS * abs(seen.step["a_ms"] - seen.step["b_ms"])
+    return bool(seen.factor >= CLEAR_GAIN and (found[0]["severity"] == "high" or (found[0]["ms_per_step"] or 0.0) >= lost))
 
 
 def _differing(work: Mapping[str, Row]) -> list[str]:
@@ -129,8 +132,17 @@ def _noise(seen: Evidence) -> str:
 
 
 def _also(seen: Evidence) -> str:
-    found = [(side, row) for side in "ab" for row in causes(dict(seen.findings), side)]
-    return f"; “{found[0][1]['title'].rstrip('.')}” is found in {found[0][0].upper()} only" if found else ""
+    """A finding that is gone or new, where the sentence does not rest on it."""
+    first = next(iter(seen.fixes), None)
+    return f"; “{first['title'].rstrip('.')}” is found in {'A' if first['state'] == 'gone' else 'B'} only" if first else ""
+
+
+def _both(seen: Evidence) -> str:
+    """What slows both sides down."""
+    rows = [
+        row for row in seen.findings["both"] if row["category"] != "measurement" and row["a"]["severity"] == row["b"]["severity"] == "high"
+    ]
+    return f"; both have “{rows[0]['title'].rstrip('.')}”" if rows and not seen.fixes else ""
 
 
 def _parts_sentence(seen: Evidence) -> str:
@@ -148,7 +160,7 @@ def _parts_sentence(seen: Evidence) -> str:
             f"the largest part is {row['what']} ({milliseconds(abs(row['delta_ms']))} more), against {against['what']} "
             f"({milliseconds(abs(against['delta_ms']))} less)"
         )
-    return f"{stands(seen.step)}: {largest}{named}{_host(seen)}{_one_run(seen)}{_also(seen)}."
+    return f"{stands(seen.step)}: {largest}{named}{_host(seen)}{_one_run(seen)}{_also(seen)}{_both(seen)}."
 
 
 def _host(seen: Evidence) -> str:

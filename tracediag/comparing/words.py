@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["milliseconds", "part_name", "stands", "times"]
+__all__ = ["milliseconds", "part_name", "shapes_text", "stands", "times"]
 
 NAMED = {
     "evaluation": "evaluation inside the training",
@@ -29,6 +30,12 @@ def part_name(phase: str | None, kind: str | None, owner: str | None, device: bo
     if owner is not None:
         return f"{place}device idle: {IDLE.get(owner, owner)}" if device else f"{place}between operators"
     return f"{place}{kind.replace('_', ' ')}" if kind else phase or "work of an unknown kind"
+
+
+def shapes_text(shapes: str | None) -> str:
+    """'[[1920,18,1],[4],[]]' as '1920x18x1, 4'; 'unknown shapes' where they are."""
+    found = re.findall(r"\[([\d,]+)\]", shapes or "")
+    return ", ".join(shape.replace(",", "x") for shape in found) or "unknown shapes"
 
 
 def times(ratio: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ __all__ = ["Product", "Work", "work_of"]
 
 KNOWN = 0.9
 """Part of the time in products whose operations must be known."""
+_GRADIENT = re.compile(r"(?:^|/)gradient_tape/(.+)/[^/]+/[^/]+$")
 SIZES = {"64": 8, "32": 4, "16": 2, "8": 1}
 
 
@@ -99,10 +101,28 @@ def _per_call(trace: Trace, rows: IntArray) -> IntArray:
         found = flops(name or "", *texts)
         table[i] = -1 if found is None or found >= 1 << 62 else found
     result[rows] = table[index]
+    _fused(trace, rows, result)
     told: Any = trace.columns["flops"]
     mine = rows[told.valid[rows] & (told.values[rows] > 0)]
     result[mine] = told.values[mine]
     return result
+
+
+def _fused(trace: Trace, rows: IntArray, per_call: IntArray) -> None:
+    """Fill in TensorFlow's fused products (`_FusedMatMul` named score/BiasAdd) from the gradients of their layer, which cost the same."""
+    labels, names = trace.strings("label"), trace.strings("name")
+    fused = rows[names.where(["_Fused" in name for name in names.values])[rows] & (per_call[rows] < 0) & (labels.codes[rows] >= 0)]
+    if len(fused) == 0:
+        return
+    known = rows[(per_call[rows] > 0) & (labels.codes[rows] >= 0)]
+    layers = {}
+    for row in known.tolist():
+        found = _GRADIENT.search(labels.values[labels.codes[row]])
+        if found:
+            layers[found[1]] = int(per_call[row])
+    for row in fused.tolist():
+        scope = labels.values[labels.codes[row]].removeprefix("StatefulPartitionedCall/").rpartition("/")[0]
+        per_call[row] = layers.get(scope, -1)
 
 
 def _outermost(trace: Trace, per_call: IntArray) -> IntArray:
