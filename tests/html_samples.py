@@ -40,7 +40,7 @@ def hostile_trace() -> Trace:
                 "launch": 3 * step + 1,
             },
         ]
-    memory = [{"t_ns": i * MS, "bytes": 1000, "device": EVIL} for i in range(9)]
+    memory = [{"t_ns": i * MS, "bytes": 100_000, "device": EVIL} for i in range(9)]
     steps = [{"step": i, "start_ns": i * 10 * MS, "end_ns": (i + 1) * 10 * MS} for i in range(3)]
     return Trace.from_rows({"ops": ops, "steps": steps, "memory": memory})
 

@@ -159,12 +159,12 @@ def test_steps_and_memory_over_time():
         "of": 5,
     }
     assert made["memory"] == []
-    memory = [{"t_ns": i * MS, "bytes": size, "device": "cuda:0"} for i, size in enumerate([100, 50, -100])]
+    memory = [{"t_ns": i * MS, "bytes": size, "device": "cuda:0"} for i, size in enumerate([1 << 20, 1 << 19, -(1 << 20)])]
     series = [{"step": i, "wall_ns": i + 1, "profiled": i == 1} for i in range(3)]
     made, _ = seen(gpu(memory=memory, step_series=series))
     assert made["series"]["whole"]
     assert made["series"]["profiled"] == [0, 1, 0]
-    assert [(one["name"], one["allocated"], one["counted"]) for one in made["memory"]] == [("cuda:0", [100, 150, 50], True)]
+    assert [(one["name"], one["allocated"], one["counted"]) for one in made["memory"]] == [("cuda:0", [1 << 20, 3 << 19, 1 << 19], True)]
 
 
 def test_no_step_and_no_event():

@@ -84,7 +84,8 @@ def marks_of(trace: Trace, window: Window, claim: Claim, rows: IntArray, shown: 
     both as runs: first, number, first, number, and so on."""
     held = trace.gap_table.host
     inside = trace.subtree(claim.op_ids)
-    gaps = np.union1d(np.flatnonzero((held >= 0) & inside[held]) if trace.has_device else held[:0], claim.gap_ids)
+    idle = (held >= 0) & inside[held] & trace.has_device
+    idle[claim.gap_ids] = True
     owners = held[claim.gap_ids]
     inside[owners[owners >= 0]] = True
     start, end = _owned(trace, window, claim, most)
@@ -92,7 +93,7 @@ def marks_of(trace: Trace, window: Window, claim: Claim, rows: IntArray, shown: 
         "start": (start - window.start).tolist(),
         "dur": (end - start).tolist(),
         "events": runs(np.flatnonzero(inside[rows])),
-        "gaps": runs(np.flatnonzero(np.isin(shown, gaps))),
+        "gaps": runs(np.flatnonzero(idle[shown])),
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracediag.columns import Coded, Ints
+from tracediag.distinct import distinct
 
 if TYPE_CHECKING:
     from tracediag.columns import IntArray
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["memory_series", "step_series", "thin"]
 
 MAX_POINTS = 1_500
+LEAST = 64 << 10
 
 
 def step_series(trace: Trace) -> dict[str, Any] | None:
@@ -41,7 +43,8 @@ def step_series(trace: Trace) -> dict[str, Any] | None:
 def memory_series(trace: Trace, rank: int) -> list[dict[str, Any]]:
     """For each device of a rank `name`, `time` (ns from the start of the trace), `allocated` and `reserved` (bytes; null: not told).
 
-    Where the trace gives no totals, they are counted from its first allocation (`counted`).
+    Where the trace gives no totals, they are counted from its first allocation (`counted`). A device that never has LEAST bytes in use,
+    or next to nothing beside another, is left out.
     """
     columns = trace.memory_columns
     if columns is None:
@@ -50,8 +53,11 @@ def memory_series(trace: Trace, rank: int) -> list[dict[str, Any]]:
     assert isinstance(device, Coded)
     assert isinstance(of, Ints)
     mine = np.where(of.valid, of.values, -1) == rank
-    codes = np.unique(device.codes[mine])
-    return [_device(trace, np.flatnonzero(mine & (device.codes == code)), device.values[code] if code >= 0 else None) for code in codes]
+    codes = distinct(device.codes[mine])
+    names = [device.values[code] if code >= 0 else None for code in codes.tolist()]
+    found = [_device(trace, np.flatnonzero(mine & (device.codes == code)), name) for code, name in zip(codes, names, strict=True)]
+    peaks = [max(one["allocated"]) for one in found]
+    return [one for one, peak in zip(found, peaks, strict=True) if peak >= max(LEAST, max(peaks) / 100)]
 
 
 def _device(trace: Trace, rows: IntArray, name: str | None) -> dict[str, Any]:

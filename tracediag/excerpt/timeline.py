@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracediag.columns import Coded, Ints
+from tracediag.distinct import distinct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -54,7 +55,7 @@ class Texts:
     def codes(self, column: Coded, rows: IntArray) -> list[int]:
         """Indexes of a string column's rows, -1 for NULL."""
         codes = column.codes[rows]
-        table = {code: self.place(column.values[code]) for code in np.unique(codes).tolist() if code >= 0}
+        table = {code: self.place(column.values[code]) for code in distinct(codes).tolist() if code >= 0}
         return [table.get(code, -1) for code in codes.tolist()]
 
 
@@ -69,7 +70,7 @@ def lanes_of(trace: Trace, window: Window) -> tuple[list[dict[str, Any]], int]:
     np.add.at(busy, lane.codes[rows], np.maximum(trace.col("self_ns")[rows], 0))
     at = np.full(len(lane.values), -1, np.int64)
     at[lane.codes[rows]] = device.codes[rows]
-    codes = np.unique(lane.codes[rows])
+    codes = distinct(lane.codes[rows])
     whole = np.zeros(len(device.values) + 1, np.int64)
     np.add.at(whole, at[codes], busy[codes])
     order = codes[np.lexsort((codes, -busy[codes], at[codes], -whole[at[codes]], at[codes] < 0))]

@@ -49,8 +49,7 @@ def _series(excerpt: dict[str, Any]) -> str:
         note = "" if excerpt["series"]["whole"] else '<p class="note">Recorded steps only; the trace does not tell the others.</p>'
         charts += f'<div class="chart" id="steps-chart"><h3>Step time</h3>{note}</div>\n'
     charts += '<div id="memory-charts"></div>\n' if excerpt["memory"] else ""
-    missing = " ".join(
-        told for key, told in (("series", "No step is known."), ("memory", "The trace holds no allocations.")) if not excerpt[key]
-    )
+    told = {"series": "No step is known.", "memory": "No allocations of any size are in the trace."}
+    missing = " ".join(words for key, words in told.items() if not excerpt[key])
     note = f'<p class="note">{missing}</p>\n' if missing else ""
     return section("series", "Over time", charts + note)

@@ -30,7 +30,7 @@ def document(title: str, body: str, scripts: Sequence[str] = (), data: Mapping[s
     The policy in the page allows the script and the style whose hashes it names, and no request of any kind.
     """
     library = LIBRARY in scripts
-    style = _asset("page.css") + (_asset("uPlot.min.css") if library else "")
+    style = (_asset("uPlot.min.css") if library else "") + _asset("page.css")
     script = (f"/*\n{_asset('uPlot.LICENSE')}*/\n" if library else "") + "".join(map(_asset, scripts))
     blocks = "".join(f'<script type="application/json" id="{name}">{_json(value)}</script>\n' for name, value in (data or {}).items())
     return (

@@ -1,5 +1,8 @@
 // Steps and memory over time, drawn by uPlot in the colours of the page.
 
+const WHOLE = Array.from({ length: 8 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power)).flat(); // between steps there are no others
+const time = (ns) => (ns ? duration(ns) : "0");
+
 class Charts {
   constructor(data) {
     this.made = [];
@@ -22,11 +25,11 @@ class Charts {
       points: { show: few, size: 5, fill: () => colour(name) },
     });
     const plain = series.profiled.includes(0), traced = series.profiled.includes(1);
-    const lines = [...(plain ? [[line("without the profiler", "link"), of(0)]] : []), ...(traced ? [[line("with the profiler", "mark"), of(1)]] : [])];
+    const lines = [...(plain ? [[line("without the profiler", "link"), of(0)]] : []), ...(traced ? [[line("with the profiler", "medium"), of(1)]] : [])];
     this.add(place, {
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, (high || 1) * 1.05] } },
-      axes: [{ values: (_, marks) => marks.map((mark) => (Number.isInteger(mark) ? String(mark) : "")) }, { values: (_, marks) => marks.map(duration) }],
-      series: [{ label: "step" }, ...lines.map(([one]) => one)],
+      axes: [{ incrs: WHOLE, values: (_, marks) => marks.map(String) }, { values: (_, marks) => marks.map(time) }],
+      series: [{ label: "step", value: (_, step) => step ?? "–" }, ...lines.map(([one]) => one)],
     }, [series.step, ...lines.map(([, column]) => column)]);
     const longest = series.wall.reduce((best, ns, i) => (ns > series.wall[best] ? i : best), 0);
     label(place, `${series.of} steps; the longest is step ${series.step[longest]} with ${duration(series.wall[longest])}.`);
@@ -44,7 +47,7 @@ class Charts {
     const held = memory.reserved ? [memory.reserved] : [];
     this.add(place, {
       scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(low, 0), (high || 1) * 1.05] } },
-      axes: [{ values: (_, marks) => marks.map((ns) => (ns ? duration(ns) : "0")) }, { values: (_, marks) => marks.map(bytes) }],
+      axes: [{ values: (_, marks) => marks.map(time) }, { values: (_, marks) => marks.map((count) => (count ? bytes(count) : "0")) }],
       series: [{ label: "time", value: (_, ns) => (ns == null ? "–" : duration(ns)) }, line("in use", "link"), ...held.map(() => line("reserved", "muted", { dash: [5, 4] }))],
       hooks: { drawClear: [(plot) => shade(plot, frame)] },
     }, [memory.time, memory.allocated, ...held]);
