@@ -79,7 +79,7 @@ def test_profile_explains_leaves_reports_and_passes_on_the_exit_code(monkeypatch
     assert told.err == "tracediag: the script raised; 12 steps were kept\n"
     assert "HIGH" in told.out
     assert json.loads((tmp_path / "report.json").read_text())["verdict"]["rule"] == "emb-dense-grad-torch"
-    assert (tmp_path / "report.md").read_text().startswith("# ")
+    assert (tmp_path / "report.md").read_text().startswith("## ")
 
 
 def test_a_script_too_short_for_a_window_is_told_so_and_keeps_its_code(monkeypatch, tmp_path, capsys):

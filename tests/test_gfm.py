@@ -7,6 +7,8 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from report_samples import EVIL, FIFTY, FINDING, HOSTILE, SAMPLES, report
 
 from tracediag.findings import Fix, Place
@@ -99,6 +101,52 @@ def test_code_reads_as_it_was_in_a_paragraph_and_in_a_table(name):
         whole = "".join(Seen(told.replace("code>", "i>")).text)
         assert name in whole.replace("\u200b", "")
         assert "`" in html or LIVE.findall(whole) == []
+
+
+PIECES = [
+    *"@#:/\\`*_[](){}<>|~!&;$-+=.1aGHw xé😀\t\n\"'^%?,",
+    *(
+        "www.",
+        "http://",
+        "https://a.b",
+        "ftp://",
+        "mailto:",
+        "a@b.c",
+        "GH-1",
+        "&amp;",
+        "&#35;",
+        "```",
+        "---",
+        "deadbeef1",
+        "1.",
+        "- ",
+        ":x:",
+    ),
+    *("<!--", "-->", "<details>", "</summary>"),
+]
+names = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+
+
+def plain(text):
+    return " ".join(text.replace("\u200b", "").split())
+
+
+@settings(max_examples=400, deadline=None)
+@given(names, st.sampled_from(["{}", "- {}", "| a |\n|---|\n| {} |", "**x** {}", "a\n{}", "> {}", "1. {}"]))
+def test_any_text_is_inert_and_reads_as_it_was(name, put):
+    told = seen(put.replace("{}", gfm.text(name)))
+    assert told.elements <= {"p", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "strong", "span", "blockquote"}
+    assert plain(name) in plain("".join(told.text))
+    assert [word for text in told.text for word in LIVE.findall(text)] == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(names)
+def test_any_code_is_inert_and_reads_as_it_was(name):
+    for markdown in (f"x {gfm.code(name)} y", f"| a | b |\n|---|---|\n| {gfm.cell(name)} | end |"):
+        told = seen(markdown.replace("x ", "", 1))
+        assert told.elements <= {"p", "table", "thead", "tbody", "tr", "th", "td", "code", "span"}
+        assert plain(name) in plain("".join(Seen(html_of(markdown).replace("code>", "i>")).text))
 
 
 def test_details_hold_their_summary_as_text():

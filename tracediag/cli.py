@@ -114,8 +114,7 @@ def explain(
     with working("reading the trace", quiet):
         report, drawn = _explained(path, form, choice, cache=not no_cache)
     emit(report, form.value, output, drawn)
-    if to_issue:
-        post(report, to_issue, yes=yes, quiet=quiet)
+    post(report, to_issue, yes=yes, quiet=quiet)
     return _failing(report, choice.fail_on)
 
 
@@ -152,6 +151,8 @@ def profile(
     ignore: IgnoreOption = None,
     min_saving: SavingOption = None,
     fail_on: FailOnOption = None,
+    to_issue: AttachOption = None,
+    yes: YesOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> int:
@@ -188,6 +189,7 @@ def profile(
     report, drawn = _explain_run(request.out, form, choice, quiet, done.exit_code)
     if report is not None:
         emit(report, form.value, output, drawn)
+        post(report, to_issue, yes=yes, quiet=quiet)
     return done.exit_code or _failing(report, choice.fail_on)
 
 

@@ -52,8 +52,10 @@ def attach(
     return 0
 
 
-def post(told: Report | Comparison, target: str, *, yes: bool, quiet: bool) -> None:
-    """Post a report and say what became of it. yes: do not ask. Raises InputError and PostError, one line each."""
+def post(told: Report | Comparison, target: str | None, *, yes: bool, quiet: bool) -> None:
+    """Post a report, if it has a target, and say what became of it. yes: do not ask. Raises InputError and PostError, one line each."""
+    if target is None:
+        return
     from tracediag.attach import attach as send
     from tracediag.github import parse_target
 

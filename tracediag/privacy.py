@@ -30,7 +30,11 @@ __all__ = ["names_here", "redacted", "scrub"]
 
 OWN_WORDS = {"why", "fix", "references", "changes_training", "title", "versions", "tool", "fingerprint", "rule", "also"}
 """Keys of what rules and packages say of themselves."""
-COMMON = {"root", "user", "users", "admin", "runner", "ubuntu", "debian", "docker", "jovyan", "localhost", "host", "train", "nobody"}
+COMMON = {
+    "root", "user", "users", "admin", "runner", "ubuntu", "debian", "docker", "jovyan", "localhost", "host", "nobody", "main", "app",
+    "node", "worker", "server", "master", "test", "dev", "data", "train", "trainer", "model", "python", "torch", "pytorch", "tensorflow",
+    "keras", "jax", "cuda", "gpu", "cpu",
+}  # fmt: skip
 """Names that other things have as well, and that tell nothing."""
 _END = r"\s\"'`<>|:;,()\[\]{}"
 _FILE = re.compile(r"\bfile:/{2,}", re.IGNORECASE)
