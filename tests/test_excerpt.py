@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tracediag import api, excerpt
 from tracediag.excerpt.marks import runs
-from tracediag.excerpt.series import thin
+from tracediag.excerpt.thinning import largest, thin
 from tracediag.excerpt.timeline import MAX_TEXT
 from tracediag.excerpt.window import choose
 from tracediag.rules import load_rules
@@ -208,6 +208,13 @@ def test_a_finding_has_what_its_operators_launched_and_the_owners_of_its_gaps():
     gap = np.flatnonzero(trace.gap_table.host >= 0)[:1]
     made = excerpt.excerpt(trace, [SimpleNamespace(op_ids=operators[:0], gap_ids=gap, spans=trace.gap_claim(gap))])
     assert len(spread(made["marks"][0]["gaps"])) == len(spread(made["marks"][0]["events"])) == 1
+
+
+def test_of_equal_events_those_that_are_kept_lie_over_the_whole_window():
+    kept = largest(np.ones(10_000), 500)
+    assert len(kept) == 500
+    assert np.bincount(kept // 1000, minlength=10).min() > 40
+    assert largest(np.asarray([3, 1, 2, 5]), 2).tolist() == [0, 3]
 
 
 @given(st.sets(st.integers(0, 50)))

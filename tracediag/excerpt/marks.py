@@ -8,6 +8,7 @@ import numpy as np
 
 from tracediag.breakdown import ORDER
 from tracediag.columns import Ints
+from tracediag.excerpt.thinning import largest
 from tracediag.excerpt.timeline import places_of
 from tracediag.gaps import OWNERS
 from tracediag.intervals import Spans, clip
@@ -58,7 +59,7 @@ def idle_in(trace: Trace, window: Window) -> tuple[IntArray, int]:
     assert isinstance(rank, Ints)
     mine = np.where(rank.valid, rank.values, -1) == window.rank
     at = np.flatnonzero(mine & (table.start < window.end) & (table.end > window.start))
-    longest = at[np.argsort(table.start[at] - table.end[at], kind="stable")[:MAX_GAPS]]
+    longest = at[largest(table.end[at] - table.start[at], MAX_GAPS)]
     return longest[np.lexsort((table.start[longest], table.device[longest]))], len(at) - len(longest)
 
 
@@ -66,7 +67,7 @@ def gaps_of(trace: Trace, window: Window, shown: IntArray, rows: IntArray) -> di
     """Columns of the shown gaps. track: index into `tracks` (devices, or `host` where none took part); owner: index into `owners`; op:
     shown event that owns it, -1: none."""
     table = trace.gap_table
-    tracks, track = np.unique(trace.gap_strings("device").to_objects()[shown].astype(str), return_inverse=True)
+    tracks, track = np.unique(trace.gap_strings("device").take(shown).to_objects().astype(str), return_inverse=True)
     return {
         "tracks": tracks.tolist(),
         "owners": list(OWNERS),
@@ -108,5 +109,5 @@ def _owned(trace: Trace, window: Window, claim: Claim, most: int) -> Spans:
     """The time that a finding owns in the window, on the time line of its rank; the longest pieces in order of time."""
     shift = int(trace.lane_shift(np.asarray([window.rank]))[0])
     start, end = clip(claim.spans, window.start + shift, window.end + shift)
-    kept = np.sort(np.argsort(start - end, kind="stable")[:most])
+    kept = largest(end - start, most)
     return start[kept] - shift, end[kept] - shift

@@ -8,14 +8,14 @@ import numpy as np
 
 from tracediag.columns import Coded, Ints
 from tracediag.distinct import distinct
+from tracediag.excerpt.thinning import thin
 
 if TYPE_CHECKING:
     from tracediag.columns import IntArray
     from tracediag.trace import Trace
 
-__all__ = ["memory_series", "step_series", "thin"]
+__all__ = ["memory_series", "step_series"]
 
-MAX_POINTS = 1_500
 LEAST = 64 << 10
 
 
@@ -81,20 +81,3 @@ def _device(trace: Trace, rows: IntArray, name: str | None) -> dict[str, Any]:
         "counted": not told,
         "of": len(rows),
     }
-
-
-def thin(values: IntArray, most: int = MAX_POINTS) -> IntArray:
-    """Places of at most `most` values that keep the shape: of each stretch the first, the lowest and the highest, and the last of all."""
-    if len(values) <= most:
-        return np.arange(len(values))
-    edges = np.linspace(0, len(values), (most - 1) // 3 + 1).astype(np.int64)[:-1]
-    low, high = np.minimum.reduceat(values, edges), np.maximum.reduceat(values, edges)
-    stretch = np.repeat(np.arange(len(edges)), np.diff(np.append(edges, len(values))))
-    kept = [_firsts(values == bound[stretch], stretch) for bound in (low, high)]
-    return np.unique(np.concatenate([edges, *kept, [len(values) - 1]]))
-
-
-def _firsts(mask: np.ndarray[Any, np.dtype[np.bool_]], stretch: IntArray) -> IntArray:
-    """The first place of each stretch where the mask holds."""
-    at = np.flatnonzero(mask)
-    return np.asarray(at[np.append(True, stretch[at][1:] != stretch[at][:-1])])

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracediag.columns import Coded, Ints
 from tracediag.distinct import distinct
+from tracediag.excerpt.thinning import largest
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -94,8 +95,8 @@ def pick(trace: Trace, window: Window, lanes: list[dict[str, Any]], most: int) -
     whole, shorter = len(rows), None
     if whole > most:
         worth = _worth(trace, rows)
-        kept = np.argsort(-worth, kind="stable")[:most]
-        shorter = int(np.ceil(worth[kept[-1]]))
+        kept = largest(worth, most)
+        shorter = int(np.ceil(worth[kept].min()))
         rows = rows[kept]
     length = trace.col("dur_ns")[rows]
     rows = rows[np.lexsort((rows, -length, trace.start[rows], place[lane[rows]]))]
