@@ -15,6 +15,7 @@ from tracediag.excerpt import excerpt
 from tracediag.trace import Trace
 
 if TYPE_CHECKING:
+    from tracediag.comparison import Comparison
     from tracediag.findings import Report
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,6 +63,23 @@ def crowded() -> tuple[Report, dict[str, Any]]:
     """Fifty findings on the timeline of a recorded run."""
     _, made = recorded("torch-unfused-adam")
     return replace(SAMPLES["fifty"]), made | {"marks": made["marks"][:1] * 50}
+
+
+def spoilt(value: Any) -> Any:
+    """The same data with every text a hostile one, but for the words that mean something."""
+    if isinstance(value, dict):
+        kept = ("outcome", "phase", "owner", "side", "per", "basis", "change", "state", "severity", "warning", "level")
+        return {key: one if key in kept else spoilt(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(spoilt, value))
+    return EVIL if isinstance(value, str) else value
+
+
+def hostile_comparison(comparison: Comparison) -> tuple[Comparison, str, tuple[dict[str, Any], dict[str, Any]]]:
+    """A comparison in which every name tries everything, with two hostile timelines: the arguments of `render_comparison`."""
+    names = ("a", "b", "ops", "findings", "fixes", "settings", "rules", "difference", "verdict", "tool")
+    _, drawn = hostile()
+    return replace(comparison, **{name: spoilt(getattr(comparison, name)) for name in names}), "html", (drawn, drawn)
 
 
 class Reading(HTMLParser):

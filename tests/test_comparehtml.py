@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
-from html_samples import ROOT, Reading, hostile
-from report_samples import EVIL
+from html_samples import ROOT, Reading, hostile_comparison
 
 from tracediag import api
 from tracediag.cli import main
@@ -20,16 +18,6 @@ RUN = ROOT / "fixtures" / "torch-unfused-adam"
 @pytest.fixture(scope="module")
 def made():
     return api.illustrate_comparison(RUN / "slow", RUN / "fast")
-
-
-def spoilt(value):
-    """The same data with every text a hostile one, but for the words that mean something."""
-    if isinstance(value, dict):
-        kept = ("outcome", "phase", "owner", "side", "per", "basis", "change", "state", "severity", "warning", "level")
-        return {key: one if key in kept else spoilt(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(spoilt, value))
-    return EVIL if isinstance(value, str) else value
 
 
 def test_a_page_of_a_comparison(made):
@@ -63,11 +51,7 @@ def test_no_traces_no_script(made):
 
 
 def test_nothing_of_a_name_becomes_markup(made):
-    comparison, _ = made
-    names = ("a", "b", "ops", "findings", "fixes", "settings", "rules", "difference", "verdict", "tool")
-    evil = replace(comparison, **{name: spoilt(getattr(comparison, name)) for name in names})
-    _, drawn = hostile()
-    page = Reading(text := render_comparison(evil, "html", (drawn, drawn)))
+    page = Reading(text := render_comparison(*hostile_comparison(made[0])))
     assert "img" not in {tag for tag, _ in page.tags}
     assert all((attributes.get("href") or "#").startswith(("#", "https://")) for _, attributes in page.tags)
     assert "<script>alert" not in text

@@ -9,7 +9,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from html_samples import ROOT, crowded, hostile, recorded
+from html_samples import ROOT, crowded, hostile, hostile_comparison, recorded
 
 from tracediag import api
 from tracediag.reports import render, render_comparison
@@ -55,7 +55,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         (folder / f"{name}.html").write_text(render(report, "html", excerpt), encoding="utf-8")
     both = api.illustrate_comparison(*(ROOT / "fixtures" / "torch-unfused-adam" / side for side in ("slow", "fast")))
     (folder / "both.html").write_text(render_comparison(both[0], "html", both[1]), encoding="utf-8")
-    return {name: folder / f"{name}.html" for name in [*made, "both"]}
+    (folder / "hostile-both.html").write_text(render_comparison(*hostile_comparison(both[0])), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in [*made, "both", "hostile-both"]}
 
 
 @pytest.fixture(scope="module")
@@ -312,6 +313,12 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_comparison_of_hostile_names_on_a_phone(show):
+    page = show("hostile-both", width=390, has_touch=True, is_mobile=True)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    assert colours(page, "a-canvas") > 15
 
 
 def test_two_timelines_move_together_unless_told_not_to(show):

@@ -160,7 +160,15 @@ def test_durations_in_words(ms, words):
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [("[[256,4],[4,8],[]]", "256x4, 4x8"), ([[2, 3]], "2x3"), ([7], "7"), (None, ""), ("?x", "?x"), ("[null,[1]]", "1")],
+    [
+        ("[[256,4],[4,8],[]]", "256x4, 4x8"),
+        ([[2, 3]], "2x3"),
+        ([7], "7"),
+        (None, ""),
+        ("?x", "?x"),
+        ("[null,[1]]", "1"),
+        ("[[[3,4],[5],[]],[2]]", "(3x4, 5), 2"),
+    ],
 )
 def test_shapes_in_words(value, words):
     assert phrases.shapes(value) == words

@@ -163,7 +163,19 @@ def shapes(value: object) -> str:
     if not isinstance(value, list):
         return "" if value is None else line(value)
     rows = value if any(isinstance(row, list) for row in value) else [value]
-    return ", ".join("x".join(line(n) for n in row) for row in rows if isinstance(row, list) and row)
+    return _shapes(rows)
+
+
+def _shapes(rows: list[Any]) -> str:
+    """Shapes with commas between; those of a list of tensors in brackets, nothing for scalars."""
+    told = []
+    for row in rows:
+        if isinstance(row, list) and any(isinstance(n, list) for n in row):
+            inner = _shapes(row)
+            told.append(f"({inner})" if inner else "")
+        elif isinstance(row, list):
+            told.append("x".join(line(n) for n in row))
+    return ", ".join(filter(None, told))
 
 
 def head(report: Report) -> str:

@@ -38,9 +38,9 @@ function shapes(json) {
     return json; // cut because it is long
   }
   if (!Array.isArray(value)) return json;
-  const inWords = (row) => (row.some(Array.isArray) ? `(${row.map(inWords).join(", ")})` : row.join("x"));
-  const rows = value.some(Array.isArray) ? value : [value];
-  return rows.filter((row) => Array.isArray(row) && row.length).map(inWords).join(", ");
+  const list = (rows) => rows.filter((row) => Array.isArray(row) && row.length).map(inWords).join(", ");
+  const inWords = (row) => (row.some(Array.isArray) ? `(${list(row)})` : row.join("x"));
+  return list(value.some(Array.isArray) ? value : [value]);
 }
 
 /** An element with text or children. */
