@@ -36,7 +36,7 @@ named AS (
 ),
 sized AS (
   SELECT * EXCLUDE (a, b, arg),
-    CASE WHEN len(a) >= 2 AND len(b) >= 2 THEN coalesce(list_product(a[:-2]), 1)::BIGINT END AS batches,
+    CASE WHEN len(a) >= 2 AND len(b) >= 2 THEN coalesce(list_product(a[:-3]), 1)::BIGINT END AS batches,
     CASE WHEN len(a) >= 2 AND len(b) >= 2 THEN a[-2] END AS m,
     CASE WHEN len(a) >= 2 AND len(b) >= 2 THEN a[-1] END AS k,
     -- the second operand of linear is the weight, [n, k]
