@@ -168,6 +168,7 @@ def test_durations_in_words(ms, words):
         ("?x", "?x"),
         ("[null,[1]]", "1"),
         ("[[[3,4],[5],[]],[2]]", "(3x4, 5), 2"),
+        ("[[4],[[],[]]]", "4"),
     ],
 )
 def test_shapes_in_words(value, words):

@@ -38,8 +38,8 @@ function shapes(json) {
     return json; // cut because it is long
   }
   if (!Array.isArray(value)) return json;
-  const list = (rows) => rows.filter((row) => Array.isArray(row) && row.length).map(inWords).join(", ");
-  const inWords = (row) => (row.some(Array.isArray) ? `(${list(row)})` : row.join("x"));
+  const list = (rows) => rows.filter(Array.isArray).map(inWords).filter(Boolean).join(", ");
+  const inWords = (row) => (row.some(Array.isArray) ? list(row).replace(/^(.+)$/, "($1)") : row.join("x"));
   return list(value.some(Array.isArray) ? value : [value]);
 }
 

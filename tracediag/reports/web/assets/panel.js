@@ -1,7 +1,7 @@
 // A timeline with its buttons, its tip and the facts of the chosen event: all that belongs to one excerpt on the page.
 
 class Panel {
-  /** prefix: of the ids of its elements; length: ns that it can show, at least those of its data. */
+  /** prefix: of the ids of its elements. */
   constructor(data, prefix = "") {
     this.part = (name) => byId(prefix + name);
     this.data = data;
