@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from fake_github import FakeGitHub, Fault
@@ -16,7 +17,8 @@ from tracediag.githubclient import Client, Patience, api_url, find_token
 
 TARGET = Target("octo", "train", 7)
 MARK = "<!-- tracediag report 0123456789abcdef -->"
-QUICK = Patience(answer=1, longest=1.5, tries=4, backoff=0.01, between=0.0)
+QUICK = Patience(answer=10, longest=1.5, tries=4, backoff=0.01, between=0.0)
+IMPATIENT = replace(QUICK, answer=1)
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def test_another_account_has_a_comment_of_its_own(hub):
 @pytest.mark.parametrize("fault", [{"drop": True}, {"status": 502}, {"sleep": 1.3}])
 def test_an_answer_that_is_lost_makes_no_second_comment(hub, fault):
     hub.faults = [Fault("POST", carried=True, **fault)]
-    assert keep(hub).how == "created"
+    assert keep(hub, patience=IMPATIENT if "sleep" in fault else QUICK).how == "created"
     assert bodies(hub) == ["first"]
 
 
@@ -167,7 +169,7 @@ def test_nothing_is_posted_without_a_yes(hub):
 def test_each_refusal_is_one_line_that_says_what_to_do(hub, fault, words):
     hub.faults = [fault]
     with pytest.raises(PostError, match=words) as caught:
-        keep(hub)
+        keep(hub, patience=IMPATIENT if fault.sleep else QUICK)
     assert str(caught.value).isprintable()
     assert "token-jane" not in str(caught.value)
     assert len(hub.comments) == 0
