@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tracediag import api, excerpt
 from tracediag.excerpt.marks import runs
 from tracediag.excerpt.thinning import largest, thin
-from tracediag.excerpt.timeline import MAX_TEXT
+from tracediag.excerpt.timeline import MAX_TEXT, depths
 from tracediag.excerpt.window import choose
 from tracediag.rules import load_rules
 from tracediag.trace import Trace
@@ -208,6 +208,12 @@ def test_a_finding_has_what_its_operators_launched_and_the_owners_of_its_gaps():
     gap = np.flatnonzero(trace.gap_table.host >= 0)[:1]
     made = excerpt.excerpt(trace, [SimpleNamespace(op_ids=operators[:0], gap_ids=gap, spans=trace.gap_claim(gap))])
     assert len(spread(made["marks"][0]["gaps"])) == len(spread(made["marks"][0]["events"])) == 1
+
+
+def test_events_that_overlap_without_nesting_do_not_go_ever_deeper():
+    chain = [(10 * i, 10 * i + 11) for i in range(50)]
+    assert max(depths([0] * 50, [a for a, _ in chain], [b for _, b in chain])) == 1
+    assert depths([0, 0, 0, 0, 1], [0, 0, 2, 6, 0], [10, 5, 3, 9, 1]) == [0, 1, 2, 1, 0]
 
 
 def test_of_equal_events_those_that_are_kept_lie_over_the_whole_window():

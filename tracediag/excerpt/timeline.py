@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracediag.excerpt.window import Window
     from tracediag.trace import Trace
 
-__all__ = ["Texts", "lanes_of", "pick", "places_of", "rows_of"]
+__all__ = ["Texts", "depths", "lanes_of", "pick", "places_of", "rows_of"]
 
 MAX_LANES = 24
 MAX_TEXT = 300
@@ -117,7 +117,7 @@ def rows_of(trace: Trace, window: Window, rows: IntArray, lanes: list[dict[str, 
     begin, length = trace.start[rows] - window.start, trace.col("dur_ns")[rows]
     columns = {
         "lane": lane,
-        "depth": _depths(lane, begin.tolist(), (begin + length).tolist()),
+        "depth": depths(lane, begin.tolist(), (begin + length).tolist()),
         "start": np.diff(begin, prepend=0).tolist(),
         "dur": length.tolist(),
         "self": trace.col("self_ns")[rows].tolist(),
@@ -142,16 +142,16 @@ def _numbers(trace: Trace, name: str, rows: IntArray) -> list[int]:
     return np.where(cells.valid[rows], cells.values[rows], -1).tolist()  # type: ignore[no-any-return]
 
 
-def _depths(lane: list[int], start: list[int], end: list[int]) -> list[int]:
-    """How many shown events of its lane are open at the start of each; events in order of lane and start."""
-    depths: list[int] = []
-    stack: list[int] = []
+def depths(lane: list[int], start: list[int], end: list[int]) -> list[int]:
+    """The first row of its lane that is free at the start of each event, which for nested ones is how deep they nest; events in order of
+    lane and start."""
+    result: list[int] = []
+    taken: list[int] = []  # until when, by row
     current = -1
     for at, begin, stop in zip(lane, start, end, strict=True):
         if at != current:
-            current, stack = at, []
-        while stack and stack[-1] <= begin:
-            stack.pop()
-        depths.append(len(stack))
-        stack.append(stop)
-    return depths
+            current, taken = at, []
+        depth = next((row for row, until in enumerate(taken) if until <= begin), len(taken))
+        taken[depth : depth + 1] = [stop]
+        result.append(depth)
+    return result
