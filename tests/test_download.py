@@ -159,7 +159,7 @@ def test_what_cannot_be_fetched_is_one_line(web, path, words, capsys):
 
 def test_a_page_is_no_trace(web, capsys):
     assert cli.main(["explain", f"{web.url}/files/5/page.json"]) == 2
-    assert "page.json" in capsys.readouterr().err
+    assert "this is a web page, not a file; give the link of the attached file itself" in capsys.readouterr().err
 
 
 def test_no_server_at_all(web):

@@ -68,6 +68,7 @@ def post(told: Report | Comparison, target: str | None, *, yes: bool, quiet: boo
             raise InputError(f"the first post to {place} wants a yes: give --yes (or look with --dry-run)")
         return typer.confirm(f"Post this report to {place} as {login}?", err=True)
 
-    posted = send(told, place, confirm)
+    with working("posting to GitHub", quiet or not yes):  # a question would run into the progress
+        posted = send(told, place, confirm)
     if not quiet:
         say(f"{place}: {ENDS[posted.how]}{f': {posted.url}' if posted.url else ''}")

@@ -20,6 +20,7 @@ LONGEST = 600.0
 QUIET = 30.0
 """Most seconds without a byte."""
 BLOCK = 1 << 20
+_PAGE = (b"<!doctype html", b"<html")
 _STATUS = {
     0: "the redirects do not end",
     401: "it wants a login: fetch it with your browser and give the file",
@@ -59,6 +60,8 @@ def download(url: str) -> tuple[str, bytes]:
         raise InputError(f"{plain}: no answer for {QUIET:g} s; try again, or fetch it with your browser and give the file") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise InputError(f"{plain}: cannot be fetched ({' '.join(str(error).split()) or type(error).__name__})") from error
+    if data[:512].lstrip().lower().startswith(_PAGE):
+        raise InputError(f"{plain}: this is a web page, not a file; give the link of the attached file itself")
     return unquote(parts.path.rstrip("/").rsplit("/", 1)[-1]) or str(parts.hostname), data
 
 
