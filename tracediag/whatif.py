@@ -38,10 +38,10 @@ CLAIM = 0.3
 SERIES = 0.1
 """A claim measured without the profiler, step by step, leaves a rest that is known this well."""
 SMALL_REST = 0.15
-"""A step of which less than this is left is too short to be known from the slow one: caches, allocators and the profiler's own work
-weigh more in it than what was measured. Then only the lower end is told."""
+"""A claim on the step series that leaves less than this of the step: only the lower end is told. What is left was not looked at, operation
+by operation, and caches, allocators and the profiler's own work weigh more in it than what was measured."""
 SHOWN_REST = 0.1
-"""The same, where the trace itself shows that much left, beside what a rule says stays of the claim."""
+"""The same, where the run shows that much left, beside what a rule says stays of the claim."""
 WIDEST = 2.5
 """Upper end over lower end of an interval, at most."""
 GUESS = 5.0
@@ -111,7 +111,7 @@ def _interval(low: float, high: float, keep: tuple[float, float], by_series: boo
     shortest = least - min(least * SERIES, CLAIM * high) if by_series else max(least / (1 + REST), least - CLAIM * high)
     shortest += keep[0] * high
     bottom = max(1 / max(longest, LEAST), 1.0)
-    if only_low or (least + keep[1] * high < SMALL_REST and least < SHOWN_REST):
+    if only_low or (by_series and least + keep[1] * high < SMALL_REST and least < SHOWN_REST):
         return Speedup(round(bottom, 2), None)
     return _narrowed(bottom, 1 / shortest) if shortest >= LEAST else Speedup(round(bottom, 2), None)
 
