@@ -11,10 +11,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from tracediag.findings import Place
 from tracediag.reports import phrases
+from tracediag.reports.gfm import fenced, link, prose
 
 if TYPE_CHECKING:
-    from tracediag.findings import Finding, Place, Report
+    from tracediag.findings import Finding, Report
 
 __all__ = ["ROOT", "SCHEMA", "render"]
 
@@ -80,8 +82,6 @@ def _help(finding: Finding) -> str:
 
 
 def _help_markdown(finding: Finding) -> str:
-    from tracediag.reports.gfm import fenced, link, prose
-
     parts = [prose(phrases.clip(finding.why, TEXT))]
     for fix in finding.fix:
         named = "" if fix.framework == "any" else f" ({fix.framework})"
@@ -113,8 +113,6 @@ def _result(finding: Finding, index: int, report: Report) -> dict[str, Any]:
 
 def _script(report: Report) -> tuple[Place, ...]:
     """Where a finding is shown that has no line: GitHub takes no result without a place."""
-    from tracediag.findings import Place
-
     name = report.subject.get("script") or next((row["path"] for row in report.inputs), None) or "unknown"
     return (Place(str(name), 1),)
 
