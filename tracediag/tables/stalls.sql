@@ -1,7 +1,41 @@
 -- Calls that block the host until the device has caught up, and the idle time of the device that each of them brings about.
 --
+-- fetches: one row a copy to the host that eager TensorFlow makes on the thread of Python, outside every operator and function: .numpy(),
+-- float(), bool(), print. It waits for the device to run dry, then for the copy. The wait shows in no event, only in this: the copy is
+-- launched as the device runs dry or before. start_ns: end of what the thread did before.
+CREATE VIEW fetches AS
+WITH calls AS (
+  SELECT l.op_id, l.name, l.rank, l.step, l.lane, l.source, l.start_ns AS call_ns, d.op_id AS copy_id, d.device, d.bytes, d.start_ns AS copy_ns,
+    d.start_ns + d.dur_ns AS end_ns
+  FROM ops d JOIN ops l ON l.op_id = d.launch_id LEFT JOIN ops p ON p.op_id = l.parent_id
+  WHERE d.framework = 'tensorflow' AND d.place = 'device' AND d.role = 'copy' AND d.kind = 'copy_d2h' AND l.place = 'host'
+    AND (p.op_id IS NULL OR p.role IN ('annotation', 'python') OR p.name IN ('TFE_TensorHandleResolve', 'EagerCopyToDevice'))
+),
+-- the thread of Python is where functions and operators are called from
+python_lanes AS (
+  SELECT DISTINCT lane FROM ops WHERE place = 'host' AND framework = 'tensorflow' AND (role = 'function' OR name LIKE 'EagerExecute%')
+),
+mine AS (SELECT c.* FROM calls c JOIN python_lanes p ON p.lane = c.lane),
+earlier AS (
+  SELECT o.lane, o.start_ns + o.dur_ns AS end_ns FROM ops o JOIN python_lanes p ON p.lane = o.lane
+  WHERE o.place = 'host' AND (SELECT count(*) FROM mine) > 0
+    AND (o.role IN ('function', 'op', 'runtime') OR o.name LIKE 'EagerExecute%')
+),
+worked AS (
+  SELECT m.op_id, max(k.start_ns + k.dur_ns) AS dry_ns
+  FROM mine m ASOF JOIN (
+    SELECT device, start_ns, max(start_ns + dur_ns) OVER (PARTITION BY device ORDER BY start_ns, op_id) - start_ns AS dur_ns
+    FROM ops WHERE place = 'device' AND role IN ('kernel', 'memset') AND (SELECT count(*) FROM mine) > 0
+  ) k ON k.device = m.device AND m.copy_ns >= k.start_ns
+  GROUP BY m.op_id
+)
+SELECT m.op_id, m.name, m.rank, m.step, m.lane, m.source, e.end_ns AS start_ns, m.end_ns, m.bytes
+FROM mine m JOIN worked w ON w.op_id = m.op_id ASOF JOIN earlier e ON e.lane = m.lane AND m.call_ns >= e.end_ns
+WHERE m.call_ns <= w.dry_ns + 100000 AND e.end_ns < w.dry_ns;
+
 -- blocking: one row a call. cause: 'readback' (a few bytes are read on the host), 'shape' (the size of a result is asked for), 'copy' (a
 -- larger or a pageable copy), 'explicit' (a synchronise that stands in no operator), 'other' (inside another operator).
+-- TensorFlow waits for a copy without a call that the trace shows (fetches, below).
 CREATE VIEW blocking AS
 WITH RECURSIVE pageable AS (
   SELECT launch_id AS op_id, max(bytes)::BIGINT AS bytes, min(kind) AS kind
@@ -56,7 +90,11 @@ SELECT c.op_id, c.name, c.rank, c.step, c.lane, c.source, c.start_ns, c.dur_ns, 
     WHEN n.nearest IS NULL AND regexp_matches(c.name, 'Synchronize') THEN 'explicit'
     ELSE 'other'
   END AS cause
-FROM calls c LEFT JOIN named n ON n.call_id = c.op_id LEFT JOIN outer_op u ON u.call_id = c.op_id;
+FROM calls c LEFT JOIN named n ON n.call_id = c.op_id LEFT JOIN outer_op u ON u.call_id = c.op_id
+UNION ALL
+SELECT op_id, name, rank, step, lane, source, start_ns, end_ns - start_ns, end_ns, bytes, 'copy_d2h', NULL, NULL,
+  CASE WHEN bytes <= 64 THEN 'readback' ELSE 'copy' END
+FROM fetches;
 
 -- stalls: one row a piece of idle time (gap_id) that a blocking call (op_id) brings about. The host stood still for dur_ns; without the
 -- call it would have been that much ahead, so that at most so much of the idle time that follows would be gone. Idle time that others
