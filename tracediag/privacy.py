@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["names_here", "redacted", "scrub"]
 
+LONGEST = 10_000
+"""Characters of a text that are looked through; the rest is left out, as every report would."""
 OWN_WORDS = {"why", "fix", "references", "changes_training", "title", "versions", "tool", "fingerprint", "rule", "also"}
 """Keys of what rules and packages say of themselves."""
 COMMON = {
@@ -38,13 +40,13 @@ COMMON = {
 """Names that other things have as well, and that tell nothing."""
 _END = r"\s\"'`<>|:;,()\[\]{}"
 _FILE = re.compile(r"\bfile:/{2,}", re.IGNORECASE)
-_WINDOWS = re.compile(rf"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\\/{_END}]+(?: [^\\/{_END}]+)*[\\/]+)*[^\\/{_END}]*")
+_WINDOWS = re.compile(rf"(?<![\w\\])(?:[A-Za-z]:[\\/]|\\\\)(?:[^\\/{_END}]+(?: [^\\/{_END}]+)*[\\/]+)*[^\\/{_END}]*")
 _POSIX = re.compile(rf"(?<![\w/.)\]}}>~-])~?(?!//)/(?:[^/{_END}]+(?: [^/{_END}]+)?/+)+[^/{_END}]*")
-_HOME = re.compile(rf"(?<![\w.])/+(?:root\b|(?:home|users)/+(?:[^/{_END}]+(?: [^/{_END}]+)?(?=/)|[^/{_END}]+))", re.IGNORECASE)
+_HOME = re.compile(rf"(?<![\w./])/+(?:root\b|(?:home|users)/+(?:[^/{_END}]+(?: [^/{_END}]+)?(?=/)|[^/{_END}]+))", re.IGNORECASE)
 _PACKAGES = re.compile(r".*[\\/](?:site|dist)-packages[\\/]+")
-_MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
 _ADDRESS = re.compile(r"\b(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}\b")
-_TRACE = re.compile(r"[^/\\\s]+?(?=_\d+\.\d+\.pt\.trace\.json|\.xplane\.pb)")
+_TRACE = re.compile(r"(?<![^/\\\s])[^/\\\s]{1,255}?(?=_\d+\.\d+\.pt\.trace\.json|\.xplane\.pb)")
 """PyTorch and TensorFlow name their files after the host."""
 
 
@@ -82,7 +84,7 @@ def _walk(value: Any, words: re.Pattern[str] | None) -> Any:
 
 
 def _scrubbed(text: str, words: re.Pattern[str] | None) -> str:
-    text = _FILE.sub("/", text)
+    text = _FILE.sub("/", text[:LONGEST])
     text = _POSIX.sub(_last, _HOME.sub("~", _WINDOWS.sub(_last, text)))
     text = _ADDRESS.sub("host", _MAIL.sub("someone", _TRACE.sub("host", text)))
     return words.sub("private", text) if words else text
