@@ -210,6 +210,19 @@ def test_a_finding_has_what_its_operators_launched_and_the_owners_of_its_gaps():
     assert len(spread(made["marks"][0]["gaps"])) == len(spread(made["marks"][0]["events"])) == 1
 
 
+def test_many_streams_do_not_crowd_out_the_threads():
+    rows = [
+        {"name": "k", "place": "device", "device": f"cuda:{i % 8}", "lane": f"gpu {i % 8} stream {i}", "dur_ns": 100 + i} for i in range(40)
+    ]
+    rows += [{"name": "aten::mm", "lane": f"1/{i}", "dur_ns": 10 + i} for i in range(12)]
+    made, _ = seen(Trace.from_rows({"ops": rows}))
+    assert made["left_out"]["lanes"] == 28
+    devices = [lane["device"] for lane in made["lanes"]]
+    assert (len(devices), devices.count(None)) == (24, 8)
+    assert devices.index(None) == 16  # threads stand below
+    assert [one for i, one in enumerate(devices) if one != (devices[i - 1] if i else "")][:9] == [*dict.fromkeys(devices)]
+
+
 def test_events_that_overlap_without_nesting_do_not_go_ever_deeper():
     chain = [(10 * i, 10 * i + 11) for i in range(50)]
     assert max(depths([0] * 50, [a for a, _ in chain], [b for _, b in chain])) == 1

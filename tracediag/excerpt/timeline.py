@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Texts", "depths", "lanes_of", "pick", "places_of", "rows_of"]
 
 MAX_LANES = 24
+MAX_DEVICE_LANES = 16
+"""Of them, where the threads need the others."""
 MAX_TEXT = 300
 """Characters of a name, of shapes: templates of kernels fill pages."""
 WEIGHTS = {"kernel": 4, "copy": 4, "memset": 4, "python": 0.25, "overhead": 0.1}
@@ -72,13 +74,22 @@ def lanes_of(trace: Trace, window: Window) -> tuple[list[dict[str, Any]], int]:
     at = np.full(len(lane.values), -1, np.int64)
     at[lane.codes[rows]] = device.codes[rows]
     codes = distinct(lane.codes[rows])
+    hidden = max(len(codes) - MAX_LANES, 0)
     whole = np.zeros(len(device.values) + 1, np.int64)
     np.add.at(whole, at[codes], busy[codes])
+    codes = _busiest(codes[np.lexsort((codes, -busy[codes]))], at)
     order = codes[np.lexsort((codes, -busy[codes], at[codes], -whole[at[codes]], at[codes] < 0))]
     names = {code: device.values[at[code]] if at[code] >= 0 else None for code in order.tolist()}
     prefix = f"rank {window.rank} "  # what `assemble` puts before the lanes of several ranks
     lanes = [{"name": lane.values[code].removeprefix(prefix), "device": name, "code": code} for code, name in names.items()]
-    return lanes[:MAX_LANES], max(len(lanes) - MAX_LANES, 0)
+    return lanes, hidden
+
+
+def _busiest(codes: IntArray, device: IntArray) -> IntArray:
+    """At most MAX_LANES lanes of those in order of their work, and threads among them. device: of each lane, -1 for a thread."""
+    on_device, on_host = codes[device[codes] >= 0], codes[device[codes] < 0]
+    devices = on_device[: max(MAX_DEVICE_LANES, MAX_LANES - len(on_host))]
+    return np.concatenate([devices, on_host[: MAX_LANES - len(devices)]])
 
 
 def pick(trace: Trace, window: Window, lanes: list[dict[str, Any]], most: int) -> tuple[IntArray, dict[str, Any]]:

@@ -14,7 +14,7 @@ class OpTable {
     const device = ops.device.some((ns) => ns > 0);
     this.columns = [
       ["name", "Operation"], ["self", "Own time", duration], ["dur", "Time", duration],
-      ...(device ? [["device", "Device time", duration]] : []), ["count", data.steps.length ? "A step" : "Count", digits],
+      ...(device ? [["device", "Device time", (ns) => (ns ? duration(ns) : "")]] : []), ["count", data.steps.length ? "A step" : "Count", digits],
       ["kind", "Kind"], ["place", "Where"],
     ];
     this.table.tHead.append(element("tr", this.columns.map((column) => this.head(column))));
@@ -57,7 +57,7 @@ class OpTable {
   line(row) {
     const cells = this.columns.map(([key, , number]) => {
       if (key !== "name") return element("td", number ? number(row[key]) : row[key], { className: number ? "n" : "" });
-      const button = element("button", [element("code", row.name)], { type: "button", title: "Highlight it in the timeline" });
+      const button = element("button", [element("code", row.name)], { type: "button", title: `Highlight in the timeline: ${row.name}` });
       button.addEventListener("click", () => this.choose(row.id));
       return element("td", [button]);
     });
