@@ -8,6 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import node_tools
 import pytest
 from html_samples import ROOT, crowded, hostile, hostile_comparison, recorded
 
@@ -292,6 +293,18 @@ def test_nothing_of_a_name_runs_and_the_policy_holds(show, provoked):
     blocked = page.evaluate(INJECTED)
     assert blocked == "script-src-elem"
     assert page.evaluate("() => window.ran") is None
+
+
+@pytest.mark.parametrize("name", ["run", "crowded", "both"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_barrier(show, name, scheme):
+    axe = node_tools.MODULES / "axe-core" / "axe.min.js"
+    if not axe.is_file() and not node_tools.REQUIRED:
+        pytest.skip("the packages of tests/node are missing (make node)")
+    page = show(name, color_scheme=scheme, bypass_csp=True)
+    page.add_script_tag(path=axe)
+    found = page.evaluate("() => axe.run()")["violations"]
+    assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
 
 
 def test_contrast_of_text_is_enough(show):
