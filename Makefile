@@ -7,6 +7,7 @@
 # make fuzz    20,000 spoilt files for every reader: no traceback, no hang, no file written
 # make node    what some tests run in node: npm packages into tests/node (needs npm)
 # make bench   what the tool itself costs, with numbers
+# make compare-cases   profile pairs of scripts and compare them (CASES=folder)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -16,7 +17,7 @@ TORCH := torch==2.13.0
 TENSORFLOW := tensorflow-cpu==2.21.0 tensorboard tensorboard-plugin-profile xprof
 SCRIPT ?= examples/slow_embedding.py
 
-.PHONY: demo test check lint types layers docs docs-check truth light fuzz node bench clean
+.PHONY: compare-cases demo test check lint types layers docs docs-check truth light fuzz node bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/tracediag profile --python $(BIN)/python $(SCRIPT)
@@ -56,6 +57,9 @@ node: tests/node/node_modules/.done
 
 bench: $(VENV)/.dev
 	for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+compare-cases: $(VENV)/.dev
+	$(BIN)/python benchmarks/compare_cases.py $(if $(CASES),--root $(CASES))
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

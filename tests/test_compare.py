@@ -201,6 +201,27 @@ def test_work_of_other_batches_is_compared_a_sample():
     assert other.same_work["flops"]["products"][0]["op"] == "aten::linear"
 
 
+def test_bytes_are_those_of_known_inputs_lists_of_tensors_included():
+    rows = [
+        {"name": "aten::_foreach_add_", "start_ns": 0, "dur_ns": 10, "in_shapes": "[[[4,8],[2]],[]]", "in_dtypes": '["float32",null]'},
+        {"name": "aten::add", "start_ns": 20, "dur_ns": 10, "in_shapes": "[[4],[null,2]]", "in_dtypes": '["float64","float32"]'},
+    ]
+    trace, _ = side(rows)
+    assert sum(work_of(trace, recorded_parts(trace)).bytes.values()) == 4 * (4 * 8 + 2) + 8 * 4
+
+
+def test_parameters_are_those_of_the_model_and_not_the_state_of_an_optimizer():
+    rows = [
+        {"variable": 0, "numel": 100, "trainable": True, "gradient": "indexed_slices", "layer": None},
+        {"variable": 1, "numel": 10, "trainable": True, "gradient": "dense", "layer": "Dense", "optimizer": 0},
+        {"variable": 2, "numel": 100, "trainable": True, "gradient": None, "layer": None},
+        {"variable": 3, "numel": 7, "trainable": False, "gradient": None, "layer": "BatchNormalization"},
+    ]
+    trace, _ = side([{"name": "MatMul", "start_ns": 0}], framework="tensorflow", variables=rows)
+    work = work_of(trace, recorded_parts(trace))
+    assert (work.parameters, work.trainable, work.gradients, work.updated) == (117, 110, 110, 10)
+
+
 def test_what_a_side_does_not_tell_is_unknown_and_no_warning():
     trace, _ = side([{"name": "aten::relu", "start_ns": 0, "dur_ns": 10}])
     work = work_of(trace, recorded_parts(trace))

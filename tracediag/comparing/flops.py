@@ -6,13 +6,14 @@ gradients; attention two products. Only what the shapes tell is counted; None me
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["HEAVY", "flops"]
+import msgspec
+
+__all__ = ["HEAVY", "counted", "flops"]
 
 HEAVY = ("matmul", "conv", "attention", "rnn")
 """Kinds whose operations are counted."""
@@ -25,10 +26,20 @@ _STRIDE_AT = {"mkldnn_convolution": (4, 3, 5), "cudnn_convolution": (3, 2, 4), "
 """Arguments stride, padding, dilation, where they do not stand third to fifth."""
 
 
+_COUNTED = re.compile(
+    r"^aten::(mm|bmm|matmul|baddbmm|_?addmm\w*|linear|convolution_backward|mkldnn_rnn_layer\w*)$|attention|MatMul|Conv[23]D|Depthwise"
+)
+
+
+def counted(name: str) -> bool:
+    """Whether operations of this name are counted where their shapes are known."""
+    return bool(_COUNTED.search(name) or _TORCH_CONV.match(name))
+
+
 @lru_cache(1 << 14)
 def flops(name: str, in_shapes: str | None, out_shapes: str | None, in_values: str | None) -> int | None:
     """Operations of one call, None: unknown. Shapes and values: JSON as in the columns of `ops`."""
-    if in_shapes is None:
+    if in_shapes is None or not counted(name):
         return None
     ins, outs = _loads(in_shapes), _loads(out_shapes)
     values = _loads(in_values)
@@ -39,7 +50,7 @@ def flops(name: str, in_shapes: str | None, out_shapes: str | None, in_values: s
 
 
 def _loads(text: str | None) -> list[Any]:
-    value = json.loads(text) if text else []
+    value = msgspec.json.decode(text) if text else []
     return value if isinstance(value, list) else []
 
 

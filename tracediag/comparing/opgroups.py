@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["OpGroup", "op_groups", "source_codes"]
 
 
+MOST = 3000
+"""Groups told with their shapes; a trace whose every step has other shapes has tens of thousands."""
+
+
 @dataclass(frozen=True)
 class OpGroup:
     """Operations of one part, name, shapes and line. count, launches: operations and device operations a step; ns: exposed time a step;
@@ -59,7 +63,7 @@ def op_groups(trace: Trace, parts: Parts, per_step: Sequence[int]) -> tuple[OpGr
     source = trace.strings("source")
     columns = [np.where(row >= 0, column.codes[row], -1) for column in named]
     columns.append(np.where(row >= 0, source_codes(trace)[row], -1))
-    combos, index = combinations(code, *columns)
+    combos, index = _grouped(code, columns, time)
     ns, launches = np.zeros(len(combos)), np.zeros(len(combos), np.int64)
     np.add.at(ns, index, time)
     work = inside < parts.gaps
@@ -68,13 +72,25 @@ def op_groups(trace: Trace, parts: Parts, per_step: Sequence[int]) -> tuple[OpGr
     np.minimum.at(first, index, segments.start[inside])
     counts = _counts(index, row, len(combos))
     texts = [*named, source]
+    each = zip(
+        combos.tolist(), (counts / parts.steps).tolist(), (launches / parts.steps).tolist(), ns.tolist(), first.tolist(), strict=True
+    )
     return tuple(
-        OpGroup(
-            parts.classes[combo[0]], *_texts(texts, combo[1:]), round(counts[i] / parts.steps, 4), round(launches[i] / parts.steps, 4),
-            float(ns[i]), int(first[i]),
-        )
-        for i, combo in enumerate(combos.tolist())
-    )  # fmt: skip
+        OpGroup(parts.classes[combo[0]], *_texts(texts, combo[1:]), round(count, 4), round(launched, 4), time, order)
+        for combo, count, launched, time, order in each
+    )
+
+
+def _grouped(code: IntArray, columns: Sequence[IntArray], time: npt.NDArray[np.float64]) -> tuple[IntArray, IntArray]:
+    """The different rows of class, name and facts, and which each segment is of. Beyond MOST the shortest are told by name alone."""
+    combos, index = combinations(code, *columns)
+    if len(combos) <= MOST:
+        return combos, index
+    sums = np.bincount(index, weights=time, minlength=len(combos))
+    short = np.ones(len(combos), np.bool_)
+    short[np.argsort(-sums, kind="stable")[:MOST]] = False
+    plain = short[index]
+    return combinations(code, columns[0], *(np.where(plain, -1, column) for column in columns[1:]))
 
 
 def _texts(

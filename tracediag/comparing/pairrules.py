@@ -33,6 +33,7 @@ TABLES: dict[str, str] = {
     "sides": "side VARCHAR, framework VARCHAR, script VARCHAR, version VARCHAR, newer BOOLEAN, compiled BOOLEAN, frameworks INTEGER",
     "settings": "name VARCHAR, a VARCHAR, b VARCHAR",
 }
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -69,7 +70,7 @@ class PairRule:
 def pair_rules(folder: Path | None = None) -> tuple[PairRule, ...]:
     """The rules of a folder (default: those that come with tracediag) in order of code. Raises msgspec.ValidationError for a wrong file."""
     files = sorted((folder or rules_folder() / "pairs").glob("*.yaml"))
-    rules = [msgspec.convert(yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader), PairRule) for file in files]
+    rules = [msgspec.convert(yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER), PairRule) for file in files]
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 

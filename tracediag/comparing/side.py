@@ -71,35 +71,33 @@ def _tells_unprofiled(run: Run) -> bool:
 
 
 def _side(name: str, runs: Sequence[Run], recorded: bool) -> Side:
-    times = [_time(run, recorded) for run in runs]
+    splits = [None if trace is None else recorded_parts(trace) for trace, _ in runs]
+    times = [_time(run, split, recorded) for run, split in zip(runs, splits, strict=True)]
     order = sorted(range(len(runs)), key=lambda i: (times[i].ns, i))
     middle = order[(len(order) - 1) // 2]
-    trace, report = runs[middle]
+    (trace, report), split, time = runs[middle], splits[middle], times[middle]
     all_runs = tuple(time.ns for time in times)
-    if trace is None:
-        parts, ns = _told_parts(report, times[middle].ns), times[middle].ns
-        return Side(name, None, report, times[middle], all_runs, parts, None, (), NO_WORK, ns)
-    split = recorded_parts(trace)
-    per_step, scale = _per_step(split, times[middle])
+    if trace is None or split is None:
+        return Side(name, None, report, time, all_runs, _told_parts(report, time.ns), None, (), NO_WORK, time.ns)
+    per_step, scale = _per_step(split, time)
     parts = {part: ns for part, ns in zip(split.classes, per_step, strict=True) if ns}
-    for cause, ns in times[middle].long.items():
+    for cause, ns in time.long.items():
         parts[LONG_PARTS[cause]] = parts.get(LONG_PARTS[cause], 0) + ns
     groups = op_groups(trace, split, per_step)
-    return Side(name, trace, report, times[middle], all_runs, parts, scale, groups, work_of(trace, split), _mean(split))
+    return Side(name, trace, report, time, all_runs, parts, scale, groups, work_of(trace, split), round(_mean(split)))
 
 
-def _mean(split: Parts) -> int:
-    return round(int(split.total.sum()) / split.steps)
+def _mean(split: Parts) -> float:
+    return int(split.total.sum()) / split.steps
 
 
-def _time(run: Run, recorded: bool) -> StepTime:
+def _time(run: Run, split: Parts | None, recorded: bool) -> StepTime:
     trace, report = run
-    if trace is None:
+    if trace is None or split is None:
         return told_time(report.steps, recorded) or StepTime(0, 0, {}, np.zeros(0, np.int64), 0, "told")
     free = None if recorded else unprofiled_time(trace)
     if free is not None:
         return free
-    split = recorded_parts(trace)
     table = trace.step_table
     samples = (table.end - table.start)[table.settled] // trace.steps_per_row
     return recorded_time(int(split.total.sum()), split.steps, samples)

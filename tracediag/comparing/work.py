@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from tracediag.comparing.flops import HEAVY, flops
+from tracediag.comparing.flops import HEAVY, counted, flops
 from tracediag.distinct import combinations
 from tracediag.intervals import locate
 from tracediag.nesting import inherit
@@ -94,13 +96,14 @@ def _per_call(trace: Trace, rows: IntArray) -> IntArray:
     """Operations of each row, -1: unknown; shape (n,). What the trace itself counts goes before what the shapes tell."""
     result = np.full(len(trace), -1, np.int64)
     columns = [trace.strings(name) for name in ("name", "in_shapes", "out_shapes", "in_values")]
-    combos, index = combinations(*(column.codes[rows] for column in columns))
+    candidates = rows[columns[0].where([counted(name) for name in columns[0].values])[rows]]
+    combos, index = combinations(*(column.codes[candidates] for column in columns))
     table = np.full(len(combos), -1, np.int64)
     for i, combo in enumerate(combos.tolist()):
         name, *texts = (column.values[code] if code >= 0 else None for column, code in zip(columns, combo, strict=True))
         found = flops(name or "", *texts)
         table[i] = -1 if found is None or found >= 1 << 62 else found
-    result[rows] = table[index]
+    result[candidates] = table[index]
     _fused(trace, rows, result)
     told: Any = trace.columns["flops"]
     mine = rows[told.valid[rows] & (told.values[rows] > 0)]
@@ -164,30 +167,42 @@ def _bytes(trace: Trace, inside: IntArray, steps: int) -> dict[str, float]:
     has_child[trace.parent[nested]] = True
     rows = inside[~has_child[inside]]
     columns = [trace.strings(name) for name in ("kind", "in_shapes", "in_dtypes")]
-    combos, index = combinations(*(column.codes[rows] for column in columns))
-    counts = np.bincount(index, minlength=len(combos))
-    sums: dict[str, float] = defaultdict(float)
-    for (kind, shapes, dtypes), count in zip(combos.tolist(), counts.tolist(), strict=True):
-        if kind >= 0 and shapes >= 0 and dtypes >= 0:
-            size = _input_bytes(columns[1].values[shapes], columns[2].values[dtypes])
-            sums[columns[0].values[kind]] += size * count / steps
-    return {name: round(value) for name, value in sorted(sums.items()) if value}
+    known = rows[np.logical_and.reduce([column.codes[rows] >= 0 for column in columns])]
+    combos, index = combinations(columns[1].codes[known], columns[2].codes[known])
+    sizes = [_input_bytes(columns[1].values[shapes], columns[2].values[dtypes]) for shapes, dtypes in combos.tolist()]
+    moved = np.asarray(sizes, np.float64)[index]
+    sums = np.bincount(columns[0].codes[known], weights=moved, minlength=len(columns[0].values)) if len(known) else ()
+    return {name: round(float(value) / steps) for name, value in sorted(zip(columns[0].values, sums, strict=False)) if value}
 
 
 def _input_bytes(shapes: str, dtypes: str) -> int:
     size = 0
-    for shape, dtype in zip(json.loads(shapes), json.loads(dtypes), strict=False):
-        width = next((bytes_ for digits, bytes_ in SIZES.items() if dtype and dtype.endswith(digits)), 0)
-        if isinstance(shape, list) and all(isinstance(n, int) and n >= 0 for n in shape):
-            size += int(np.prod(shape, dtype=np.float64)) * width
+    for shape, dtype in zip(msgspec.json.decode(shapes), msgspec.json.decode(dtypes), strict=False):
+        if dtype and isinstance(shape, list):
+            size += _numel(shape) * _width(dtype)
     return size
+
+
+def _numel(shape: list[Any]) -> int:
+    """Elements of a tensor, or of a list of tensors; 0 where an axis is unknown."""
+    if shape and isinstance(shape[0], list):
+        return sum(_numel(one) for one in shape if isinstance(one, list))
+    known = all(isinstance(n, int) and n >= 0 for n in shape)
+    return math.prod(shape) if known else 0
+
+
+@cache
+def _width(dtype: str) -> int:
+    """Bytes of one element; 0 for what is no number."""
+    return next((width for digits, width in SIZES.items() if dtype.endswith(digits)), 0)
 
 
 def _elements(facts: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[int | None, int | None, int | None, int | None]:
     """Parameters, those of them that are trainable, that get a gradient, and that an optimizer updates; in elements."""
     torch, tensorflow = facts.get("params") or (), facts.get("variables") or ()
     rows = [(r.get("numel") or 0, r.get("requires_grad"), r.get("grad") in ("dense", "sparse"), r.get("optimizer")) for r in torch]
-    rows += [(r.get("numel") or 0, r.get("trainable"), r.get("gradient") is not None, r.get("optimizer")) for r in tensorflow]
+    model = [r for r in tensorflow if r.get("layer") is not None or r.get("gradient") is not None]  # not the state of an optimizer
+    rows += [(r.get("numel") or 0, r.get("trainable"), r.get("gradient") is not None, r.get("optimizer")) for r in model]
     if not rows:
         return None, None, None, None
     trainable = sum(size for size, train, _, _ in rows if train)
@@ -202,7 +217,7 @@ def _batch(facts: Mapping[str, Sequence[Mapping[str, Any]]]) -> int | None:
     if not told:
         sizes = {row.get("batch_size") for row in facts.get("loaders") or () if row.get("batch_size")}
         return sizes.pop() if len(sizes) == 1 else None
-    shapes = json.loads(min(told, key=lambda text: (-told[text], text)))
+    shapes = msgspec.json.decode(min(told, key=lambda text: (-told[text], text)))
     leading = Counter(shape[0] for shape in shapes if isinstance(shape, list) and shape and isinstance(shape[0], int))
     return max(leading, key=lambda size: (leading[size], -list(leading).index(size))) if leading else None
 
@@ -212,7 +227,7 @@ def _dtype(trace: Trace, rows: IntArray, per_call: IntArray) -> str | None:
     column = trace.strings("in_dtypes")
     sums: Counter[str] = Counter()
     for row in rows[column.codes[rows] >= 0].tolist():
-        given = [name for name in json.loads(column.values[column.codes[row]]) if name and "float" in name]
+        given = [name for name in msgspec.json.decode(column.values[column.codes[row]]) if name and "float" in name]
         if given:
             sums[given[0]] += int(per_call[row])
     return max(sums, key=lambda name: (sums[name], name)) if sums else None
