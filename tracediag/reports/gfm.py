@@ -24,7 +24,7 @@ _LIVE = re.compile(
     r"|(?P<commit>\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b)|(?P<math>\$)|(?P<tag>[<>&|])|(?P<mark>[\\`*_\[\]~#])",
     re.IGNORECASE,
 )
-_BLOCK = re.compile(r"^(\d{1,9})?([-+=:]|(?<=\d)[.)])")
+_BLOCK = re.compile(r"^(\d{1,9}(?=[.)](?:\s|$)))?((?<=\d)[.)]|(?<!\d)[-+=:](?=[-=:\s]|$))")
 """What starts a list, a table or a heading at the beginning of a line."""
 _SPAN = re.compile(r"`([^`]+)`")
 _URL = re.compile(r"https?://[^\s<>\"'()\\]+\Z")

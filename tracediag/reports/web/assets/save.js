@@ -44,13 +44,13 @@ function place(lane, i) {
   return stream ? { pid: Number(stream[1]), tid: Number(stream[2]) } : { pid: lane.device ?? "host", tid: i };
 }
 
-/** Steps, phases, idle time and the time of each finding as lanes of their own. */
+/** Steps, phases, idle time and the time of each finding as lanes of their own, in a category that tracediag passes over when it reads it. */
 function overlays(data, zero) {
   const titles = [...document.querySelectorAll(".finding h3")].map((title) => title.textContent);
   const lanes = [["steps", data.steps], ["phases", data.phases], ["idle", data.gaps], ...data.marks.map((mark, i) => [`${i + 1} ${titles[i]}`, mark])];
   return lanes.flatMap(([tid, boxes]) =>
     boxes.start.map((start, i) => ({
-      ph: "X", cat: "tracediag", pid: "tracediag", tid, name: boxes.what === "mark" ? tid : nameOf(data, boxes, i),
+      ph: "X", cat: "tracediag_finding", pid: "tracediag findings", tid, name: boxes.what === "mark" ? tid : nameOf(data, boxes, i),
       ts: (zero + start) / 1000, dur: boxes.dur[i] / 1000,
     })),
   );
