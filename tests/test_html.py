@@ -7,13 +7,17 @@ import hashlib
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from html_samples import ROOT, Reading, bare, crowded, hostile, recorded
-from report_samples import FINDING, SAMPLES, report
+from report_samples import EVIL, FINDING, SAMPLES, report
 
+from tracediag import console, privacy
 from tracediag.cli import main
+from tracediag.console import emit
+from tracediag.errors import InputError
 from tracediag.reports import render
 from tracediag.reports.web import markup
 
@@ -132,6 +136,23 @@ def test_the_command_draws_the_trace_although_its_report_is_kept(tmp_path):
     assert first.read_bytes() == second.read_bytes()
     assert 'id="excerpt"' in first.read_text(encoding="utf-8")
     assert str(ROOT) not in first.read_text(encoding="utf-8")
+
+
+def test_a_page_tells_no_private_names(tmp_path, monkeypatch):
+    monkeypatch.setattr(privacy, "names_here", lambda: ["marvin"])
+    name = "/home/marvin/code/train.py(7): step on marvin"
+    report, made = hostile()
+    drawn = made | {"strings": [name if text == EVIL else text for text in made["strings"]]}
+    emit(replace(report, verdict={"rule": None, "text": name}), "html", tmp_path / "page.html", drawn)
+    told = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "marvin" not in told
+    assert "train.py(7): step on private" in told
+
+
+def test_a_page_is_not_for_a_terminal(monkeypatch):
+    monkeypatch.setattr(console, "_is_terminal", lambda _: True)
+    with pytest.raises(InputError, match=r"--output report\.html"):
+        emit(SAMPLES["one"], "html", None)
 
 
 def test_the_licence_of_the_library_travels_with_it():

@@ -9,16 +9,20 @@ import tempfile
 import traceback
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from tracediag.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import TypeVar
 
     from tracediag.comparison import Comparison
     from tracediag.findings import Report
+
+    Told = TypeVar("Told", Report, Comparison)
+    Drawn = TypeVar("Drawn")
 
 __all__ = ["emit", "emit_comparison", "print_text", "report_bug", "say", "working", "write_file"]
 
@@ -42,6 +46,8 @@ def emit(report: Report, form: str, output: Path | None, excerpt: dict[str, Any]
         from tracediag.repository import rooted
 
         report = redacted(rooted(report))  # SARIF is made to be sent
+    elif form == "html":
+        report, excerpt = _to_be_sent(report, excerpt, output)
     if output is not None:
         write_file(output, reports.render(report, form, excerpt))
     elif form == "text" and _is_terminal(sys.stdout):
@@ -53,6 +59,15 @@ def emit(report: Report, form: str, output: Path | None, excerpt: dict[str, Any]
         print_text(reports.render(report, form, excerpt))
 
 
+def _to_be_sent(told: Told, drawn: Drawn, output: Path | None) -> tuple[Told, Drawn]:
+    """A page goes to other people: its words and its drawings without private names. Raises InputError for a page on a terminal."""
+    from tracediag.privacy import plain, redacted
+
+    if output is None and _is_terminal(sys.stdout):
+        raise InputError("a page of HTML is nothing to read on a terminal; name a file: --output report.html")
+    return redacted(told), cast("Drawn", plain(drawn))
+
+
 def emit_comparison(
     comparison: Comparison, form: str, output: Path | None, excerpts: tuple[dict[str, Any], dict[str, Any]] | None = None
 ) -> None:
@@ -60,6 +75,8 @@ def emit_comparison(
     InputError when the file cannot be written."""
     from tracediag import reports
 
+    if form == "html":
+        comparison, excerpts = _to_be_sent(comparison, excerpts, output)
     if output is not None:
         write_file(output, reports.render_comparison(comparison, form, excerpts))
     elif form == "text" and _is_terminal(sys.stdout):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Told = TypeVar("Told", bound=Record)
 
-__all__ = ["names_here", "redacted", "scrub"]
+__all__ = ["names_here", "plain", "redacted", "scrub"]
 
 LONGEST = 10_000
 """Characters of a text that are looked through; the rest is left out, as every report would."""
@@ -54,6 +54,11 @@ def redacted(told: Told, names: Iterable[str] | None = None) -> Told:
     """A report, or another dataclass of plain values, without private names. names: those of this machine (see `names_here`)."""
     words = _words(names_here() if names is None else names)
     return msgspec.convert(_walk(asdict(told), words), type(told))
+
+
+def plain(value: Any, names: Iterable[str] | None = None) -> Any:
+    """JSON data without private names."""
+    return _walk(value, _words(names_here() if names is None else names))
 
 
 def scrub(text: str, names: Iterable[str] | None = None) -> str:
