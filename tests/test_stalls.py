@@ -89,3 +89,38 @@ def test_the_lead_lost_to_one_call_is_missing_after_the_next_as_well() -> None:
     ]
     trace = step_with([*tiny, first, second])
     assert int(trace.sql("SELECT sum(idle_ns) AS ns FROM stalls")["ns"][0]) == (230_000 - 215_000) + (410_000 - 250_000)
+
+
+def fetched(call: int = 212_000, inside: dict[str, Any] | None = None, size: int = 4) -> Trace:
+    """TensorFlow: a function with one kernel of 200 us, then a copy of `size` bytes to the host, launched at `call`, then a kernel."""
+    rows: list[dict[str, Any]] = [
+        {"name": "step", "role": "function", "start_ns": 0, "dur_ns": 8_000},
+        {"name": "gemm", "role": "runtime", "start_ns": 1_000, "dur_ns": 5_000},
+        {"name": "gemm_kernel", "place": "device", "launch": 1, "start_ns": 10_000, "dur_ns": 200_000},
+        {"name": "MemcpyD2H", "role": "runtime", "start_ns": call, "dur_ns": 2_000},
+        {"name": "MemcpyD2H", "role": "copy", "place": "device", "launch": 3, "bytes": size, "start_ns": call + 1_000, "dur_ns": 2_000},
+        {"name": "gemm", "role": "runtime", "start_ns": 400_000, "dur_ns": 5_000},
+        {"name": "gemm_kernel", "place": "device", "launch": 5, "start_ns": 410_000, "dur_ns": 200_000},
+    ]
+    steps = [{"step": 0, "start_ns": 0, "end_ns": 1_000_000}]
+    return Trace.from_rows({"framework": "tensorflow", "steps": steps, "ops": [*rows, *([inside] if inside else [])]})
+
+
+@pytest.mark.parametrize(("size", "cause"), [(4, "readback"), (1_000_000, "copy")])
+def test_eager_tensorflow_waits_in_a_copy_on_the_thread_of_python(size: int, cause: str) -> None:
+    trace = fetched(size=size)
+    assert trace.sql("SELECT cause FROM blocking")["cause"].tolist() == [cause]
+    assert trace.sql("SELECT start_ns, end_ns FROM fetches").iloc[0].tolist() == [8_000, 215_000]
+    assert int(trace.sql("SELECT sum(idle_ns) AS ns FROM stalls")["ns"][0]) == 410_000 - 215_000
+
+
+@pytest.mark.parametrize(
+    ("call", "inside"),
+    [
+        (350_000, None),  # the device had run dry long before: what came between was Python's own work
+        (212_000, {"name": "IdentityN", "role": "op", "label": "out/IdentityN", "start_ns": 211_000, "dur_ns": 5_000}),  # a graph's copy
+        (212_000, {"name": "other", "role": "function", "start_ns": 9_000, "dur_ns": 240_000}),  # inside the function
+    ],
+)
+def test_other_copies_of_tensorflow_are_not_taken_for_waits(call: int, inside: dict[str, Any] | None) -> None:
+    assert len(fetched(call, inside).sql("SELECT * FROM fetches")) == 0
