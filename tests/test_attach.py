@@ -11,12 +11,14 @@ import sys
 import threading
 import time
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import msgspec
 import pytest
 from fake_github import FakeGitHub, Fault
 from report_samples import EVIL, FINDING, SAMPLES, report
 
+import tracediag
 from tracediag import attach as attaching
 from tracediag import cli, console, privacy
 from tracediag.attach import comment_of, read_report
@@ -26,6 +28,7 @@ from tracediag.reports.budget import LIMIT
 
 pytest.importorskip("github")
 
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 SECRETS = ("jane", "doe", "node-17", "corp.example", "projekt-x", "10.1.2.3")
 PRIVATE = (
     "/home/jane/projekt-x/train.py",
@@ -177,6 +180,21 @@ def test_a_subject_has_one_comment_and_another_subject_another():
 
     assert marker() == comment_of(report()).marker
     assert len({marker(), marker(script="other.py"), marker(framework="tensorflow"), marker(script=EVIL)}) == 4
+
+
+def test_a_comparison_has_a_comment_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(privacy, "names_here", lambda: ["node-17.corp.example", "node-17", "jane", "doe"])
+    slow, fast = (FIXTURES / "torch-unfused-adam" / side for side in ("slow", "fast"))
+    told = tracediag.compare(str(slow), str(fast))
+    private = replace(told, verdict={**told.verdict, "text": " ".join(PRIVATE)})
+    comment = comment_of(replace(private, a={**told.a, "name": PRIVATE[0]}))
+    assert re.fullmatch(r"<!-- tracediag comparison [0-9a-f]{16} -->", comment.marker)
+    assert comment.marker == comment_of(told).marker != comment_of(tracediag.compare(str(fast), str(slow))).marker
+    plain = comment.body.replace("\\", "").replace("&#8203;", "").lower()
+    assert [name for name in SECRETS if name in plain] == []
+    file = tmp_path / "comparison.json"
+    file.write_text(told.to_json())
+    assert comment_of(read_report(str(file))) == comment_of(told)
 
 
 def test_posted_then_updated(hub, report_file, capsys):

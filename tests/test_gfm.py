@@ -149,6 +149,11 @@ def test_any_code_is_inert_and_reads_as_it_was(name):
         assert plain(name) in plain("".join(Seen(html_of(markdown).replace("code>", "i>")).text))
 
 
+@pytest.mark.parametrize("figure", ["56.6 M", "-35.1 ms", "+6.98 ms", "1.5x to 2x", "12 (of 13)", ":name"])
+def test_figures_need_no_escape(figure):
+    assert gfm.text(figure) == figure
+
+
 def test_details_hold_their_summary_as_text():
     told = seen(gfm.details(gfm.html(EVIL), "body"))
     assert told.elements <= {"details", "summary", "p", "span"}
