@@ -178,8 +178,10 @@ def test_choosing_a_finding_highlights_its_events(show):
     page.keyboard.press(".")
     expect(page.locator("#chosen")).to_contain_text("Optimizer.step#AdamW.step")
     page.keyboard.press("Escape")
-    page.select_option("#highlight", "")
+    assert page.input_value("#highlight") == ""
     assert picture(page) == plain
+    page.select_option("#highlight", "0")
+    assert picture(page) != plain
 
 
 def test_operations_are_searched_and_sorted(show):
@@ -324,6 +326,18 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_operations_of_a_part_are_found_in_both_timelines(show):
+    page = show("both")
+    before = picture(page, "a-canvas"), picture(page, "b-canvas")
+    page.locator(".part button").first.click()
+    after = picture(page, "a-canvas"), picture(page, "b-canvas")
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    expect(page.locator("#a-view")).to_be_focused()
+    page.keyboard.press(".")
+    expect(page.locator("#a-chosen dl")).to_be_visible()
 
 
 def test_a_comparison_of_hostile_names_on_a_phone(show):

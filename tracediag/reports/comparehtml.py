@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tracediag.reports import comparewords as words
@@ -141,10 +143,16 @@ def _part(row: Mapping[str, Any], most: list[float], opened: bool) -> str:
     body = told + _ops(row) + more or "<p>No operation of it is recorded.</p>\n"
     times = f"{phrases.duration(row['a_ms'])} in A, {phrases.duration(row['b_ms'])} in B"
     return (
-        f'<details class="part"{" open" if opened else ""}>\n<summary><span><b>{text(words.signed(row["delta_ms"]))}</b> '
+        f'<details class="part"{" open" if opened else ""}{_names(row)}>\n<summary><span><b>{text(words.signed(row["delta_ms"]))}</b> '
         f'<h3>{text(row["what"])}</h3></span><span class="facts">{text(times)}</span>{_delta(row, most)}</summary>\n'
         f'<div class="body">\n{body}</div>\n</details>\n'
     )
+
+
+def _names(row: Mapping[str, Any]) -> str:
+    """The operations of a part on either side, for the script that finds them in the timelines."""
+    named = {side: [name for op in row["ops"] if op[side] for name in (op[side]["op"], *op[side]["others"]) if name] for side in SIDES}
+    return "".join(f' data-{side}="{escape(json.dumps(names), quote=True)}"' for side, names in named.items())
 
 
 def _delta(row: Mapping[str, Any], most: list[float]) -> str:

@@ -110,7 +110,7 @@ class Control {
   /** The next event in order of time, of the highlighted ones where there are some; back: the one before. */
   step(back) {
     const { timeline } = this, { data } = timeline;
-    const some = timeline.mark !== null || timeline.name >= 0;
+    const some = timeline.mark !== null || timeline.names !== null;
     const wanted = timeline.rows.flatMap((row) => row.at.map((index) => ({ row, index, at: row.boxes.start[index] })))
       .filter(({ row, index }) => (some ? timeline.isLoud(row.boxes, index) : row.boxes === data.events))
       .sort((a, b) => a.at - b.at || a.row.y - b.row.y);
@@ -136,7 +136,10 @@ class Control {
       ".": () => this.step(false),
       ",": () => this.step(true),
       Enter: () => timeline.chosen && timeline.reveal(timeline.chosen, true),
-      Escape: () => this.choose(null),
+      Escape: () => {
+        this.choose(null);
+        this.onescape?.();
+      },
     };
     if (!Object.hasOwn(actions, event.key)) return;
     actions[event.key]();

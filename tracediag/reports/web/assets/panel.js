@@ -15,10 +15,10 @@ class Panel {
     this.steps.forEach((button, i) => button.addEventListener("click", () => this.control.step(i === 0)));
   }
 
-  /** Highlights a finding (its Boxes) or a name; null and -1 for none. */
-  highlight(mark, name = -1) {
-    this.timeline.highlight(mark, name);
-    for (const button of this.steps) button.disabled = mark === null && name < 0;
+  /** Highlights a finding (its Boxes) or names (a Set of indexes of strings); null for none. */
+  highlight(mark, names = null) {
+    this.timeline.highlight(mark, names);
+    for (const button of this.steps) button.disabled = mark === null && names === null;
   }
 
   /** Brings the timeline to the reader, for the eyes and for the keys. */

@@ -8,6 +8,7 @@ function start() {
     for (const one of document.querySelectorAll(".finding")) one.classList.toggle("selected", one.dataset.finding === String(number));
     panel.highlight(number === null ? null : data.marks[number]);
   };
+  panel.control.onescape = () => select(null);
   byId("highlight")?.addEventListener("change", (event) => select(event.target.value === "" ? null : Number(event.target.value)));
   for (const finding of document.querySelectorAll(".finding")) {
     const number = Number(finding.dataset.finding), mark = data.marks[number];
@@ -21,7 +22,7 @@ function start() {
   }
   new OpTable(data, { table: byId("ops"), search: byId("search"), found: byId("found"), more: byId("more") }, (name) => {
     select(null);
-    panel.highlight(null, name);
+    panel.highlight(null, new Set([name]));
     panel.go();
     panel.control.step(false);
   });

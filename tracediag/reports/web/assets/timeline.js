@@ -5,7 +5,7 @@ const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sa
 
 class Timeline {
   constructor(data, view, space, canvas) {
-    Object.assign(this, { data, view, space, canvas, from: 0, to: data.length, mark: null, name: -1, chosen: null, widths: new Map() });
+    Object.assign(this, { data, view, space, canvas, from: 0, to: data.length, mark: null, names: null, chosen: null, widths: new Map() });
     this.redraw = onceAFrame(() => this.draw());
     this.rebuild();
     this.recolour();
@@ -29,9 +29,9 @@ class Timeline {
     if (this.colours) this.redraw();
   }
 
-  /** Highlights a finding (its Boxes) or all events of a name; null and -1 for none. */
-  highlight(mark, name = -1) {
-    Object.assign(this, { mark, name });
+  /** Highlights a finding (its Boxes) or all events of some names (a Set of indexes of strings); null for none. */
+  highlight(mark, names = null) {
+    Object.assign(this, { mark, names });
     this.rebuild();
     const { scrollTop, clientHeight } = this.view;
     const loud = this.rows.filter((row) => row.at.some((i) => this.isLoud(row.boxes, i)));
@@ -210,12 +210,12 @@ class Timeline {
 
   /** Whether some boxes of this kind stand out from the others. */
   selective(boxes) {
-    return this.name >= 0 ? boxes.what === "event" : this.mark !== null && (boxes.what === "event" || boxes.what === "gap");
+    return this.names ? boxes.what === "event" : this.mark !== null && (boxes.what === "event" || boxes.what === "gap");
   }
 
   isLoud(boxes, i) {
-    if (boxes.what === "event") return this.name >= 0 ? boxes.name[i] === this.name : this.mark !== null && this.mark.events.has(i);
-    return boxes.what === "gap" && this.name < 0 && this.mark !== null && this.mark.gaps.has(i);
+    if (boxes.what === "event") return this.names ? this.names.has(boxes.name[i]) : this.mark !== null && this.mark.events.has(i);
+    return boxes.what === "gap" && !this.names && this.mark !== null && this.mark.gaps.has(i);
   }
 
   fill(boxes, i) {
