@@ -176,12 +176,10 @@ def _op(side: Mapping[str, Any] | None) -> list[str]:
     """Name with shapes and line, count, time; empty where a side has none of it."""
     if side is None:
         return ["", "", ""]
-    others = f" and {len(side['others'])} more" if side["others"] else ""
-    facts = (phrases.shorten(phrases.shapes(side["shapes"]), MAX_SHAPES), phrases.line(side["source"] or ""))
-    more = " · ".join(fact for fact in facts if fact)
+    others = f"and {len(side['others'])} more" if side["others"] else ""
+    facts = (others, phrases.shorten(phrases.shapes(side["shapes"]), MAX_SHAPES), phrases.line(side["source"] or ""))
     name = code(side["op"]) or '<span class="muted">nothing recorded on the host</span>'
-    name += f" {text(others)}" if others else ""
-    name += f'<br><span class="muted">{text(more)}</span>' if more else ""
+    name += f'<span class="under">{text(" · ".join(fact for fact in facts if fact))}</span>' if any(facts) else ""
     return [name, text(phrases.number(side["count_per_step"])), text(phrases.duration(side["ms_per_step"]))]
 
 
