@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_samples import MS, US, device_bound, launch
+from replay_samples import MS, US, device_bound, launch, two_ranks
 
 from tracediag.depgraph import build_graph
 from tracediag.edits import Edit, combined, untouched
-from tracediag.replay import replay
+from tracediag.meetings import meetings
+from tracediag.replay import replay, replay_ranks
 from tracediag.trace import Trace
-from tracediag.waits import Hold, Wait, Wake
+from tracediag.waits import Hold, Meet, Wait, Wake
 
 
 def only(given, **edit):
@@ -185,3 +186,41 @@ def test_a_call_that_is_removed_does_not_wait():
     found = only(given_, host={0: ((spans, 1.0),)})
     assert found.host_replayed[1, 0] < 0.1 * found.host_replayed[0, 0]
     assert found.replayed[1, 0] == pytest.approx(found.replayed[0, 0], rel=0.05)  # the device still has to do its work
+
+
+def ranks_without(name, rank):
+    """Step times of two ranks that meet in a collective: untouched, and without the kernels of one name on one rank; shape (2, steps)."""
+    trace = Trace.from_rows(two_ranks())
+    met = meetings(trace)
+    graphs = [build_graph(trace, number, met) for number in (0, 1)]
+    names = trace.strings("name").to_objects()
+    edits = []
+    for graph in graphs:
+        gone = np.asarray([names[row] == name for row in graph.work.row], float) * (graph.rank == rank)
+        edits.append([untouched(graph), replace(untouched(graph), shrink=gone)])
+    return graphs, [found.replayed for found in replay_ranks(trace, graphs, edits)]
+
+
+def test_ranks_meet_in_their_collectives():
+    graphs, (first, second) = ranks_without("nothing", 0)
+    assert [sum(isinstance(join, Meet) for join in graph.joins) for graph in graphs] == [3, 3]
+    assert np.allclose(first, MS, rtol=0.05)
+    assert np.allclose(second, MS, rtol=0.05)
+
+
+def test_work_of_the_last_rank_to_come_shortens_the_steps_of_all():
+    _, found = ranks_without("kernel_mm", 0)
+    for times in found:
+        assert np.allclose(times[0] - times[1], 500 * US, atol=20 * US), "now the other is the last, after 200 us"
+
+
+def test_work_of_a_rank_that_waits_saves_nothing():
+    _, found = ranks_without("kernel_mm", 1)
+    for times in found:
+        assert np.allclose(times[0], times[1], atol=2 * US)
+
+
+def test_a_collective_that_is_taken_out_on_one_rank_still_takes_its_time_on_the_other():
+    _, found = ranks_without("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1)
+    for times in found:
+        assert np.allclose(times[0], times[1], atol=2 * US)

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tracediag.intervals import merge
-from tracediag.waits import CAP, Hold, Wait, Wake, holds, waits, wakes
+from tracediag.waits import CAP, Hold, Join, Meet, holds, waits, wakes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracediag.columns import IntArray
     from tracediag.intervals import Spans
+    from tracediag.meetings import Meetings
     from tracediag.trace import Trace
 
 __all__ = ["DeviceWork", "Graph", "build_graph"]
@@ -36,8 +37,8 @@ class DeviceWork:
     """Work of the devices of one rank, n ops by stream and time; all columns shape (n,), times in ns of the trace.
 
     row: of the trace. stream: number of the stream. lane: host lane (index) that launched it, -1: unknown. launch: start of that call
-    (unknown: its own start). gap: idle time that the order of the stream leaves before it. lag: from launch to start. Both hold only
-    what the graph explains.
+    (unknown: its own start). due: start of the last rank of a collective, else its own start. gap: idle time that the order of the stream
+    leaves before it. lag: from launch to start. Both hold only what the graph explains.
     """
 
     row: IntArray
@@ -45,6 +46,7 @@ class DeviceWork:
     lane: IntArray
     launch: IntArray
     start: IntArray
+    due: IntArray
     end: IntArray
     gap: IntArray
     lag: IntArray
@@ -56,7 +58,7 @@ class DeviceWork:
     @property
     def key(self) -> IntArray:
         """Time by which all that an op depends on has happened."""
-        return np.maximum(self.start, self.launch)
+        return np.maximum(self.due, self.launch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +73,13 @@ class Graph:
     lanes: tuple[int, ...]
     busy: tuple[Spans, ...]
     work: DeviceWork
-    joins: tuple[Wait | Wake | Hold, ...]
+    joins: tuple[Join, ...]
     steps: IntArray
     main: IntArray
 
 
-def build_graph(trace: Trace, rank: int) -> Graph | None:
-    """The graph of one rank, None where it has no step or no host work in one."""
+def build_graph(trace: Trace, rank: int, met: Meetings | None = None) -> Graph | None:
+    """The graph of one rank, None where it has no step or no host work in one. met: collectives with the other ranks."""
     mine = trace.ranks == rank
     active = mine & working(trace)
     steps = np.flatnonzero(trace.step_table.rank == rank)
@@ -96,7 +98,10 @@ def build_graph(trace: Trace, rank: int) -> Graph | None:
     work = _device_work(trace, np.flatnonzero(mine & trace.device_mask), lanes)
     held = list(holds(trace, mine, work))
     work = _without_waits(work, held)
-    joins: list[Wait | Wake | Hold] = [*waits(trace, mine, lanes, work), *wakes(busy), *held]
+    met_here: list[Meet] = []
+    if met is not None:
+        work, met_here = _met(work, met)
+    joins: list[Join] = [*waits(trace, mine, lanes, work), *wakes(busy), *held, *met_here]
     joins.sort(key=lambda join: (join.time, join.order))
     return Graph(rank, lanes, busy, work, tuple(joins), steps, _main_lanes(trace, active, lanes, steps))
 
@@ -137,7 +142,16 @@ def _device_work(trace: Trace, rows: IntArray, lanes: Sequence[int]) -> DeviceWo
     order = np.lexsort((rows, np.maximum(trace.start[rows], launch), stream))
     rows, stream, lane, launch = rows[order], stream[order], lane[order], launch[order]
     gap, lag, usual = _explained(stream, lane >= 0, launch, trace.start[rows], trace.end[rows])
-    return DeviceWork(rows, stream, lane, launch, trace.start[rows], trace.end[rows], gap, lag, usual)
+    return DeviceWork(rows, stream, lane, launch, trace.start[rows], trace.start[rows], trace.end[rows], gap, lag, usual)
+
+
+def _met(work: DeviceWork, met: Meetings) -> tuple[DeviceWork, list[Meet]]:
+    """The same, with the times at which collectives begin that other ranks take part in, and those."""
+    at, of = met.of(work.row)
+    due = work.due.copy()
+    due[at] = met.last[of]
+    columns = (met.last[of], at, met.number[of], met.least[of])
+    return replace(work, due=due), [Meet(*map(int, row)) for row in zip(*columns, strict=True)]
 
 
 def _without_waits(work: DeviceWork, held: Sequence[Hold]) -> DeviceWork:

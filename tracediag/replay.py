@@ -1,4 +1,4 @@
-"""Run a dependency graph again, untouched and with edits, all at once: when each step would have ended."""
+"""Run the dependency graphs of the ranks again, untouched and with edits, all at once: when each step would have ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tracediag.edits import Removed, host_times
-from tracediag.waits import Hold, Wait, Wake
+from tracediag.waits import Hold, Join, Meet, Wait, Wake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracediag.edits import Edit
     from tracediag.trace import Trace
 
-__all__ = ["Replayed", "replay"]
+__all__ = ["Replayed", "replay", "replay_ranks"]
 
 Floats = npt.NDArray[np.float64]
 REMOVED = 0.5
@@ -53,7 +53,8 @@ class _Run:
         work = self.work
         self.issued = host_times(edits, work.lane, work.launch)
         self.issued[:, work.lane < 0] = -np.inf
-        self.length = (work.end - work.start) * (1 - np.stack([edit.shrink for edit in edits]))
+        self.stays = 1 - np.stack([edit.shrink for edit in edits])
+        self.length = (work.end - work.start) * self.stays
         self.gap, self.lag = _pauses(graph, edits)
         self.joins = _JoinTimes(graph, edits)
 
@@ -61,6 +62,10 @@ class _Run:
         """The host launches these ops."""
         at = self.delay[:, self.work.lane[ops]] + self.issued[:, ops] + self.lag[:, ops]
         self.ready[:, ops] = np.maximum(self.ready[:, ops], at)
+
+    def comes(self, op: int) -> Floats:
+        """When an op, next in its stream, could begin; shape (k,)."""
+        return np.asarray(np.maximum(self.ready[:, op], self.last[:, self.work.stream[op]] + self.gap[:, op]))
 
     def execute(self, ops: slice, stream: int) -> None:
         """A stream works off ops that lie behind each other in it: each ends at max(end before + gap, ready) + length."""
@@ -71,10 +76,12 @@ class _Run:
         end = np.maximum.accumulate(begun, axis=1) + done
         self.ended[:, ops], self.last[:, stream] = end, end[:, -1]
 
-    def join(self, number: int, join: Wait | Wake | Hold) -> None:
+    def join(self, number: int, join: Join) -> None:
         """A lane or stream waits for what has happened so far."""
         if isinstance(join, Hold):
             np.maximum(self.ready[:, join.work], self.ended[:, join.after] + join.lag, out=self.ready[:, join.work])
+            return
+        if isinstance(join, Meet):  # see `_meet`
             return
         begin, time, other = self.joins.begin[:, number], self.joins.time[:, number], self.joins.other[:, number]
         came = self.delay[:, join.lane] + begin
@@ -100,8 +107,8 @@ class _JoinTimes:
 
     def __init__(self, graph: Graph, edits: Sequence[Edit]) -> None:
         joins = graph.joins
-        lane = np.asarray([-1 if isinstance(j, Hold) else j.lane for j in joins], np.int64)
-        begin = np.asarray([0 if isinstance(j, Hold) else j.begin for j in joins], np.int64)
+        lane = np.asarray([-1 if isinstance(j, Hold | Meet) else j.lane for j in joins], np.int64)
+        begin = np.asarray([0 if isinstance(j, Hold | Meet) else j.begin for j in joins], np.int64)
         end = np.asarray([j.end if isinstance(j, Wait) else j.time for j in joins], np.int64)
         other = np.asarray([j.other if isinstance(j, Wake) else -1 for j in joins], np.int64)
         at = np.asarray([j.at if isinstance(j, Wake) else 0 for j in joins], np.int64)
@@ -128,31 +135,77 @@ def _pauses(graph: Graph, edits: Sequence[Edit]) -> tuple[Floats, Floats]:
 
 
 def replay(trace: Trace, graph: Graph, edits: Sequence[Edit]) -> Replayed:
-    """Step times of the rank's steps with each of the edits. Times only depend on what the graph knows, never on the recorded waits."""
-    run, work = _Run(graph, edits), graph.work
-    times = np.asarray([join.time for join in graph.joins], np.int64)
-    blocks = np.searchsorted(times, work.key, "right")
-    launched = np.lexsort((np.arange(len(work)), np.searchsorted(times, work.launch, "right")))
-    launch_edges = np.searchsorted(np.searchsorted(times, work.launch, "right")[launched], np.arange(len(times) + 2))
-    parts = _parts(blocks, work.stream, len(times) + 1)
-    steps = trace.step_table
-    marks = np.concatenate([steps.start[graph.steps], steps.end[graph.steps]])
-    lane = np.concatenate([graph.main, graph.main])
-    when = host_times(edits, lane, marks)
-    block_of = np.searchsorted(times, marks, "right")
-    asked = set(block_of.tolist())
-    for block in range(len(times) + 1):
-        low, high = launch_edges[block], launch_edges[block + 1]
+    """Step times of one rank's steps with each of the edits. Times only depend on what the graph knows, never on the recorded waits."""
+    return replay_ranks(trace, [graph], [edits])[0]
+
+
+def replay_ranks(trace: Trace, graphs: Sequence[Graph], edits: Sequence[Sequence[Edit]]) -> list[Replayed]:
+    """The same for several ranks that meet in collectives; the edits of a rank, in the same order for all ranks."""
+    walks = [_Walk(trace, graph, mine) for graph, mine in zip(graphs, edits, strict=True)]
+    parts: dict[tuple[int, int], list[tuple[_Walk, int]]] = {}
+    for walk in walks:
+        for place, join in enumerate(walk.run.graph.joins):
+            if isinstance(join, Meet):
+                parts.setdefault((join.time, join.number), []).append((walk, place))
+    for _, those in sorted(parts.items()):
+        for walk, place in those:
+            walk.go(place)
+        _meet(those)
+    for walk in walks:
+        walk.go(len(walk.run.graph.joins))
+    return [walk.result() for walk in walks]
+
+
+def _meet(those: Sequence[tuple[_Walk, int]]) -> None:
+    """All ranks of a collective begin when the last of them has come, and end together."""
+    found = [(walk.run, join) for walk, place in those if isinstance(join := walk.run.graph.joins[place], Meet)]
+    begin = np.max([run.comes(join.work) for run, join in found], axis=0)
+    length = np.max([join.length * run.stays[:, join.work] for run, join in found], axis=0)
+    for run, join in found:
+        run.ready[:, join.work], run.length[:, join.work] = begin, length
+
+
+class _Walk:
+    """The replay of one rank, from join to join."""
+
+    def __init__(self, trace: Trace, graph: Graph, edits: Sequence[Edit]) -> None:
+        self.trace, self.run = trace, _Run(graph, edits)
+        work = graph.work
+        times = np.asarray([join.time for join in graph.joins], np.int64)
+        launches = np.searchsorted(times, work.launch, "right")
+        self._launched = np.lexsort((np.arange(len(work)), launches))
+        self._edges = np.searchsorted(launches[self._launched], np.arange(len(times) + 2))
+        self._parts = _parts(np.searchsorted(times, work.key, "right"), work.stream, len(times) + 1)
+        steps = trace.step_table
+        self._marks = np.concatenate([steps.start[graph.steps], steps.end[graph.steps]])
+        self._lane = np.concatenate([graph.main, graph.main])
+        self._when = host_times(edits, self._lane, self._marks)
+        self._block_of = np.searchsorted(times, self._marks, "right")
+        self._asked = set(self._block_of.tolist())
+        self._next = 0
+
+    def go(self, place: int) -> None:
+        """Go on to the join number `place`: all that comes before it has happened then."""
+        for block in range(self._next, place + 1):
+            if block:
+                self.run.join(block - 1, self.run.graph.joins[block - 1])
+            self._work_off(block)
+        self._next = place + 1
+
+    def _work_off(self, block: int) -> None:
+        """What lies between two joins."""
+        low, high = self._edges[block], self._edges[block + 1]
         if high > low:
-            run.launch(launched[low:high])
-        for begin, end, stream in parts.get(block, ()):
-            run.execute(slice(begin, end), stream)
-        if block in asked:
-            here = np.flatnonzero(block_of == block)
-            when[:, here] += run.delay[:, lane[here]]
-        if block < len(times):
-            run.join(block, graph.joins[block])
-    return _steps(trace, graph, when, run.ended, marks)
+            self.run.launch(self._launched[low:high])
+        for begin, end, stream in self._parts.get(block, ()):
+            self.run.execute(slice(begin, end), stream)
+        if block in self._asked:
+            here = np.flatnonzero(self._block_of == block)
+            self._when[:, here] += self.run.delay[:, self._lane[here]]
+
+    def result(self) -> Replayed:
+        """The step times, when all has been gone through."""
+        return _steps(self.trace, self.run.graph, self._when, self.run.ended, self._marks)
 
 
 def _parts(blocks: IntArray, stream: IntArray, count: int) -> dict[int, list[tuple[int, int, int]]]:

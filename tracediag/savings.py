@@ -12,7 +12,8 @@ from tracediag.depgraph import Graph, build_graph
 from tracediag.distinct import distinct
 from tracediag.edits import combined, edits_of, untouched
 from tracediag.intervals import intersect, merge, subtract, total
-from tracediag.replay import replay
+from tracediag.meetings import meetings
+from tracediag.replay import replay_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +96,9 @@ def _graphs(trace: Trace) -> list[Graph] | None:
             return None
     elif "torch" not in trace.frameworks:
         return None
-    graphs = [build_graph(trace, int(rank)) for rank in distinct(trace.step_table.rank)]
+    ranks = distinct(trace.step_table.rank)
+    met = meetings(trace) if len(ranks) > 1 else None
+    graphs = [build_graph(trace, int(rank), met) for rank in ranks]
     found = [graph for graph in graphs if graph is not None]
     return found if len(found) == len(graphs) and found else None
 
@@ -112,11 +115,14 @@ class _Priced:
 
 def _replayed(trace: Trace, graphs: Sequence[Graph], claims: Sequence[_Priced]) -> tuple[list[Saved], Saved, Calibration]:
     """Bounds of each claim and of all together, and how well the untouched replay meets the recorded steps."""
-    runs = []
+    edited = []
     for graph in graphs:
         pairs = [edits_of(trace, graph, one.claim, one.inside, one.transform, one.keep) for one in claims]
-        edits = [untouched(graph), *(combined([pair[i] for pair in pairs]) for i in (0, 1)), *(edit for pair in pairs for edit in pair)]
-        runs.append((trace.step_table.settled[graph.steps], replay(trace, graph, edits)))
+        edited.append(
+            [untouched(graph), *(combined([pair[i] for pair in pairs]) for i in (0, 1)), *(edit for pair in pairs for edit in pair)]
+        )
+    replays = replay_ranks(trace, graphs, edited)
+    runs = [(trace.step_table.settled[graph.steps], run) for graph, run in zip(graphs, replays, strict=True)]
     before = np.concatenate([run.recorded[use] for use, run in runs])
     host = np.concatenate([run.host_recorded[use] for use, run in runs])
     after = np.concatenate([run.replayed[:, use] for use, run in runs], axis=1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracediag.intervals import Spans
     from tracediag.trace import Trace
 
-__all__ = ["CAP", "Hold", "Wait", "Wake", "holds", "waits", "wakes"]
+__all__ = ["CAP", "Hold", "Join", "Meet", "Wait", "Wake", "holds", "waits", "wakes"]
 
 CAP = 50_000
 """ns: what a call that waits costs itself at most, and how long after the end of what it waited for it may return."""
@@ -73,6 +73,20 @@ class Hold:
     work: int
     after: int
     lag: int
+
+
+@dataclass(frozen=True)
+class Meet:
+    """Device op `work` is this rank's part of collective `number`: all its ranks begin when the last has come, and take `length`."""
+
+    order: ClassVar[int] = 3
+    time: int
+    work: int
+    number: int
+    length: int
+
+
+Join = Wait | Wake | Hold | Meet
 
 
 def waits(trace: Trace, mine: npt.NDArray[np.bool_], lanes: Sequence[int], work: DeviceWork) -> Iterator[Wait]:
