@@ -142,6 +142,41 @@ def test_function_that_is_traced_every_step(tmp_path: Path, capfd: pytest.Captur
     assert b"tracediag_step" in file.read_bytes()
 
 
+IN_MAIN = """
+import tensorflow as tf
+
+class Trainer:
+    def __init__(self):
+        self.w = tf.Variable(tf.ones((8, 8)))
+
+    @tf.function
+    def train_step(self, x, rate):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ self.w) ** 2)
+        self.w.assign_sub(rate * tape.gradient(loss, self.w))
+        return loss
+
+def main():
+    trainer = Trainer()
+    for step in range(14):
+        trainer.train_step(tf.ones((4, 8)), 0.1 / (step + 1))
+
+main()
+"""
+
+
+@tensorflow
+@pytest.mark.tensorflow
+def test_functions_outlive_the_main_function(tmp_path: Path) -> None:
+    run = profile(tmp_path, IN_MAIN).run
+    (function,) = run["functions"]
+    assert (function["calls"], function["tracing_count"]) == (14, 14)
+    assert function["source"] == line_of(IN_MAIN, "    @tf.function")
+    assert function["caller"] == line_of(IN_MAIN, "trainer.train_step(")
+    (variable,) = run["variables"]
+    assert variable["shape"] == "[8,8]"
+
+
 @tensorflow
 @pytest.mark.tensorflow
 def test_eager_loop(tmp_path: Path) -> None:

@@ -177,6 +177,27 @@ def test_module(tmp_path, capfd):
     assert (result.exit_code, result.run["windows"][0]["steps"], result.run["optimizers"][0]["source"]) == (0, 10, "pack/run.py:12")
 
 
+def test_facts_outlive_the_main_function(tmp_path):
+    source = """
+    def main():
+        model = nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 1), nn.Linear(1, 1))
+        opt = torch.optim.SGD(model[1].parameters(), lr=0.1)
+        for _ in range(40):
+            opt.zero_grad()
+            model(torch.randint(50, (4,))).sum().backward()
+            opt.step()
+    main()
+    """
+    run = profile(tmp_path, source, warmup=3, steps=3).run
+    rows = {row["name"]: row for row in run["params"]}
+    assert set(rows) == {"0.weight", "1.weight", "1.bias", "2.weight", "2.bias"}
+    assert rows["1.weight"]["optimizer"] == 0
+    assert rows["2.weight"]["optimizer"] is None
+    assert rows["2.weight"]["grad"] == "dense"
+    assert run["optimizers"][0]["steps"] == 40
+    assert run["flags"]["torch.hooks.last"] == 0
+
+
 def test_gan_is_one_step(tmp_path):
     source = """
     g, d = nn.Linear(4, 8), nn.Linear(8, 1)

@@ -264,7 +264,7 @@ class Recorder:
     def _flush(self, facts: bool) -> None:
         if facts:
             for adapter in self.adapters.values():
-                self.runfile.facts[adapter.framework] = self._call(adapter, "facts") or self.runfile.facts.get(adapter.framework, {})
+                self.runfile.add_facts(adapter.framework, self._call(adapter, "facts") or {})
         self.runfile.write(self.series, self.adapters, guard.NOTES, self.sampler.facts())
 
     def _note_short_run(self) -> None:

@@ -37,6 +37,16 @@ class RunFile:
         self.facts: dict[str, dict[str, Any]] = {}
         self.next_ns = 0  # when a regular write is due: every two seconds, and never more than 0.3 % of the time
 
+    def add_facts(self, framework: str, facts: dict[str, Any]) -> None:
+        """Facts of a framework, anew. A list that has become shorter is kept as it was: at the end of a script whose main() has returned
+        its models are gone."""
+        known = self.facts.setdefault(framework, {})
+        for name, value in facts.items():
+            before = known.get(name)
+            if isinstance(value, list) and isinstance(before, list) and len(value) < len(before):
+                continue
+            known[name] = {**before, **value} if isinstance(value, dict) and isinstance(before, dict) else value
+
     def add_window(self, track: Track, files: list[str]) -> None:
         """Record the files of a window that has just been written."""
         for file in files:

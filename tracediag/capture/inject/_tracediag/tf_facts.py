@@ -18,16 +18,22 @@ MOST_FUNCTIONS = 200
 
 
 def functions(watch: Watch) -> list[dict[str, Any]]:
-    """Rows of `functions`: those that were called, or traced."""
-    rows: list[dict[str, Any]] = []
+    """Rows of `functions`: those that were called, or traced. A script that ends with its main() has let go of its functions: what was
+    known of them stands, with what was counted since."""
     for function, record in list(watch.records.items()):
         count = getattr(function, "experimental_get_tracing_count", None)  # a concrete function has none
         name = getattr(function, "_name", None) or getattr(getattr(function, "graph", None), "name", "")
-        rows.append({
+        record.row = {
             "name": str(name), "calls": record.calls, "tracing_count": 1 if count is None else count(),
             "jit_compile": uses_xla(function) or record.xla, "source": tf_sources.of_function(getattr(function, "python_function", None)),
             "caller": record.caller,
-        })  # fmt: skip
+        }  # fmt: skip
+        record.traced = 0
+    rows = [
+        {**record.row, "calls": record.calls, "tracing_count": record.row["tracing_count"] + record.traced}
+        for record in watch.all_records
+        if record.row is not None
+    ]
     rows.sort(key=lambda row: row["calls"], reverse=True)
     return rows[:MOST_FUNCTIONS]
 

@@ -31,6 +31,8 @@ class Record:
 
     def __init__(self) -> None:
         self.calls = 0
+        self.traced = 0  # tracings that were seen to happen in its calls
+        self.row: dict[str, Any] | None = None  # of run.json, when it was last asked for
         self.gradient = False  # a gradient was taken in it
         self.updates = False  # an optimizer was applied in it, or a trainable variable assigned
         self.caller: str | None = None
@@ -58,6 +60,7 @@ class Watch:
         self.local = threading.local()
         self.current: list[Any] = []  # stack of the outermost call that runs now, for replica threads that trace for it
         self.records: weakref.WeakKeyDictionary[Any, Record] = weakref.WeakKeyDictionary()
+        self.all_records: list[Record] = []  # also of functions that are gone
         self.graphs: list[Any] = []  # weak references to every FuncGraph, in order of creation
         self.training_seen: Callable[[], None] = lambda: None  # the first sign of training
         self.gradients_taken: Callable[[Any, Any], None] = lambda sources, gradients: None
@@ -159,6 +162,7 @@ class Watch:
         found = self.records.get(function)
         if found is None:
             found = self.records[function] = Record()
+            self.all_records.append(found)
         return found
 
     # -- after an outermost call --
@@ -173,6 +177,7 @@ class Watch:
         if record.caller is None:
             record.caller = callsite.here()
         if self.counters.tracings != tracings:
+            record.traced += 1
             self._traced(record, function, start_ns, before_ns)
         if record.training:
             self.shapes.of_call(args, kwds)

@@ -22,7 +22,9 @@ class HookCount:
 
     @guard.quiet
     def look(self, step: int, optimizers: list[Any], roots: list[Any]) -> None:
-        """Count now."""
+        """Count now; nothing when all of it is gone."""
+        if not any(reference() is not None for reference in [*roots, *(row["ref"] for row in optimizers)]):
+            return
         count = 0
         for module in (reference() for reference in roots):
             for inner in itertools.islice(() if module is None else module.modules(), MOST_MODULES):
