@@ -116,6 +116,14 @@ def test_recorded_time_is_given_out_once(ops):
     assert parts.exclusive.sum() <= 1000.001
 
 
+def test_a_step_of_which_half_is_not_recorded_does_not_count():
+    rows = [{"name": "aten::mm", "start_ns": 1000 * i + 100 * j, "dur_ns": 50} for i in range(4) for j in range(1 if i == 3 else 5)]
+    steps = [{"step": i, "start_ns": 1000 * i, "end_ns": 1000 * (i + 1)} for i in range(4)]
+    parts = recorded_parts(Trace.from_rows({"ops": rows, "steps": steps}))
+    assert parts.steps == 3
+    assert int(parts.total.sum()) == 3000
+
+
 def test_device_work_hides_the_host_and_communication_hides_behind_computation():
     rows = [
         {"name": "cudaLaunchKernel", "role": "runtime", "start_ns": 0, "dur_ns": 100},
@@ -306,6 +314,36 @@ def test_every_rule_about_pairs_fires_once_and_stays_silent_once():
     assert [rule.id for rule in RULES] == ["jit-no-gain", "unequal-work", "shared-process", "version-regression"]
     for rule in RULES:
         assert {test.expect["fires"] for test in rule.tests} == {True, False}, rule.id
+
+
+def versioned(version: str, walls: list[int], **flags: Any) -> Any:
+    rows = [{"name": "aten::mm", "start_ns": 0, "dur_ns": 900, "in_shapes": "[[4,8],[8,16]]"}]
+    run = {"script": "train.py", "framework": "torch", "versions": {"torch": version}, "flags": flags}
+    return side(rows, walls, run=run)
+
+
+def test_a_newer_version_that_is_slower_is_named_and_a_faster_one_is_not():
+    old, new = versioned("2.9.1+cpu", [1000, 1010, 990, 1005]), versioned("2.13.0", [1300, 1310, 1290, 1305])
+    told = compare_runs([new], [old], ("new", "old"))
+    assert told.verdict["rule"] == "version-regression"
+    assert "A runs torch 2.13.0 and takes 1.3 times as long as with 2.9.1+cpu" in told.verdict["text"]
+    assert {"name": "versions.torch", "a": "2.13.0", "b": "2.9.1+cpu"} in told.settings
+    faster = compare_runs([versioned("2.13.0", [700, 710, 690, 705])], [old], ("new", "old"))
+    assert faster.verdict["rule"] is None
+
+
+def test_compiling_that_gains_nothing_is_named():
+    plain, compiled = versioned("2.13", [1000, 1010, 990]), versioned("2.13", [1020, 1030, 1010], **{"torch.compile_used": True})
+    told = compare_runs([compiled], [plain], ("jit", "plain"))
+    assert told.verdict["rule"] == "jit-no-gain"
+    assert "A is compiled, B is not" in told.verdict["text"]
+
+
+def test_one_run_a_side_of_the_same_operations_shows_no_difference_however_long_it_took():
+    told = compare_runs([versioned("2.13", [1000, 1010, 990])], [versioned("2.13", [3000, 3010, 2990])], ("a", "b"))
+    assert told.verdict["outcome"] == "no-difference"
+    assert "B takes 3.0 times as long as A" in told.verdict["text"]
+    assert "the noise is not known" in told.verdict["text"]
 
 
 def test_a_rule_cannot_reach_outside_its_tables():

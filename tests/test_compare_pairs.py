@@ -118,11 +118,16 @@ def test_a_recording_does_not_differ_from_itself(name: str) -> None:
     assert not (told.findings["only_a"] or told.findings["only_b"] or told.fixes or told.settings or told.rules)
 
 
-def test_most_of_each_difference_has_a_known_reason() -> None:
-    shares = {name: compared(fixture(f"{name}/slow"), fixture(f"{name}/fast")).step["attributed"] for name in NAMES}
-    poor = {name for name, share in shares.items() if share is not None and share < 0.9}
-    # far longer steps came again and again there, and the recording does not tell why: that is said, not explained away
-    assert poor <= {"torch-outputs-kept", "torch-checkpoint-each-step", "torch-double-model", "torch-anomaly-mode"}
+def test_most_of_each_difference_has_a_known_reason_and_what_has_none_is_said() -> None:
+    poor = []
+    for name in NAMES:
+        told = compared(fixture(f"{name}/slow"), fixture(f"{name}/fast"))
+        if told.step["attributed"] is not None and told.step["attributed"] < 0.9:
+            poor.append(name)
+            # far longer steps came again and again there, and the recording does not tell why: that is said, not explained away
+            assert "without a known reason" in str(told)
+            assert "steps far longer than usual, cause not recorded" in str(told)
+    assert len(poor) <= len(NAMES) / 8, poor
 
 
 class TestReport000:

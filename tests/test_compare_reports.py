@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 import tracediag
@@ -61,6 +62,14 @@ def test_json_has_the_keys_of_the_contract_and_its_parts_add_up(told: tracediag.
     assert sum(deltas) == round(read["step"]["a_ms"] * 1_000_000) - round(read["step"]["b_ms"] * 1_000_000)
     assert set(read["findings"]) == {"only_a", "only_b", "both"}
     assert {"rule", "text"} <= set(read["verdict"])
+
+
+def test_json_holds_the_published_schema(reports: dict[str, str]) -> None:
+    schema = json.loads((FIXTURES.parent / "docs" / "schema" / "comparison-1.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    other = str(FIXTURES / "report-001-conv1d" / "slow")
+    for a, b in ((SLOW, FAST), (FAST, SLOW), (SLOW, SLOW), (other, FAST), (reports["slow"], FAST), (reports["slow"], reports["slow"])):
+        jsonschema.validate(json.loads(tracediag.compare(a, b).to_json()), schema)
 
 
 def test_text_names_the_reason_the_parts_and_the_fix(told: tracediag.Comparison) -> None:

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_runs"]
 
-CLEAR = 1.5
-"""With one run a side step times of the same operations are apart from this ratio on, if the steps of the two hardly meet."""
-CLEAR_CHANGED = 1.1
-"""The same where a version, device or setting differs, which can be the reason."""
+CLEAR = 1.1
+"""With one run a side step times are apart from this ratio on, if the steps of the two hardly meet and a version, device or setting
+differs, which can be the reason; else it may be what the machine did besides."""
 MS = 1e6
 COMPILE_FLAGS = ("torch.compile_used", "tf.optimizer.jit", "env.TF_XLA_FLAGS")
 OFF = ("", "false", "False", "0", "null")
@@ -124,7 +123,7 @@ def _clear(a: Side, b: Side, step: Row, settings: Sequence[Row]) -> bool:
     if step["noise"]["known"]:
         return bool(step["noise"]["change"] in ("slower", "faster"))
     factor = max(step["ratio"], 1 / step["ratio"]) if step["ratio"] else 1.0
-    return apart(a, b) and factor >= (CLEAR_CHANGED if settings else CLEAR)
+    return bool(settings) and factor >= CLEAR and apart(a, b)
 
 
 def _device(a: Side, b: Side) -> tuple[float, float] | None:

@@ -20,6 +20,8 @@ __all__ = ["OpDiff", "op_diff"]
 MOST = 10
 COUNTS = 0.05
 """Counts a step that differ by no more than this part are the same: shapes of some batches vary."""
+HALF = 0.5
+"""So are counts that differ by less than this: work that others finish falls into this step or the next."""
 MS = 1e6
 
 
@@ -36,22 +38,33 @@ def op_diff(a: Side, b: Side, units: Sequence[Unit]) -> OpDiff:
     work = [unit for unit in units if all(group.part.owner is None for group in (*unit.a, *unit.b))]
     matched = [unit for unit in work if unit.a and unit.b]
     only_a, only_b = [unit for unit in work if not unit.b], [unit for unit in work if not unit.a]
-    differs = [unit for unit in matched if unit.by != "name" or not _same_count(unit)]
-    whole = sum(unit.a_ns + unit.b_ns for unit in work)
-    part = sum(unit.a_ns + unit.b_ns for unit in (*differs, *only_a, *only_b))
+    differs = [unit for unit in matched if unit.by != "name" or not _same_count(*(sum(g.count for g in side) for side in (unit.a, unit.b)))]
+    changed = _changed(a.groups, b.groups)
     told = {
         "matched": dict(sorted(Counter(unit.by for unit in matched).items())),
         "only_a": _rows(only_a), "only_b": _rows(only_b), "changed": _rows(differs), "largest": _rows(matched),
         "counts": {"only_a": len(only_a), "only_b": len(only_b), "changed": len(differs)},
-        "changed_share": round(part / whole, 6) if whole else 0.0,
+        "changed_share": round(changed, 6),
         "lines": _lines(a, b) if a.frameworks == b.frameworks else [],
     }  # fmt: skip
-    return OpDiff(told, part / whole if whole else 0.0)
+    return OpDiff(told, changed)
 
 
-def _same_count(unit: Unit) -> bool:
-    one, two = (sum(group.count for group in groups) for groups in (unit.a, unit.b))
-    return abs(one - two) <= COUNTS * max(one, two)
+def _changed(a: Iterable[OpGroup], b: Iterable[OpGroup]) -> float:
+    """Part of both steps' work in operations whose name, shapes and strides have another count on the other side."""
+    sums: dict[tuple[str, str | None, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for side, groups in enumerate((a, b)):
+        for group in groups:
+            if group.part.owner is None:
+                row = sums[group.name, group.shapes, group.strides]
+                row[side] += group.count
+                row[2] += group.ns
+    whole = sum(ns for *_, ns in sums.values())
+    return sum(ns for one, two, ns in sums.values() if not _same_count(one, two)) / whole if whole else 0.0
+
+
+def _same_count(one: float, two: float) -> bool:
+    return abs(one - two) <= max(COUNTS * max(one, two), HALF)
 
 
 def _rows(units: Iterable[Unit]) -> list[dict[str, Any]]:

@@ -34,6 +34,8 @@ HIDDEN = ("collective", "copy_h2d", "copy_d2h", "copy_d2d", "memset", "alloc", "
 LONG = 3.0
 """A step of more than this times the median is none of the usual ones."""
 LEAST = 3
+CUT = 0.5
+"""Part of the usual number of operators below which a recorded step is not whole."""
 
 
 class Part(NamedTuple):
@@ -89,10 +91,17 @@ def _window(trace: Trace) -> tuple[Spans, int]:
     use = table.settled.copy()
     length = table.end - table.start
     if trace.has_steps and len(length) >= LEAST:
-        use &= length <= LONG * np.median(length)
+        use &= (length <= LONG * np.median(length)) & _whole(trace)
     shift = trace.lane_shift(table.rank)
     spans = subtract(merge((table.start + shift)[use], (table.end + shift)[use]), trace.unrecorded)
     return spans, max(int(use.sum()) * trace.steps_per_row, 1)
+
+
+def _whole(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Steps of which the recording holds the usual number of operators; a profiler that starts again may miss those of some threads."""
+    inside = trace.step_row[(trace.step_row >= 0) & trace.strings("role").isin(["op"])]
+    counts = np.bincount(inside, minlength=len(trace.step_table))
+    return np.asarray(counts >= CUT * np.median(counts))
 
 
 def _device_segments(trace: Trace) -> Segments:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["settings_of", "settings_that_differ"]
 
-LEFT_OUT = ("host.memory_bytes", "dynamo.", "torch.cuda_used", "versions.python_build")
+LEFT_OUT = ("host.memory_bytes", "dynamo.", "torch.cuda_used", "torch.hooks.", "torch.subnormal.")
 """Facts that differ from run to run and change nothing."""
 
 

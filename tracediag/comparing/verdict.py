@@ -19,6 +19,8 @@ GAIN = 1.05
 """A ratio below this is no gain."""
 CLEAR_GAIN = 1.1
 """The same where nothing but a finding tells the sides apart."""
+MOST = 0.6
+"""Part of the difference that is most of it."""
 EXPLAINS = 0.5
 """Part of the difference that a finding must cost then, unless it is high."""
 Row = dict[str, Any]
@@ -66,7 +68,7 @@ def verdict(seen: Evidence) -> dict[str, Any]:
         return _told(None, "The two sides are the same recording: there is no difference.", "identical")
     found = causes(dict(seen.findings), seen.slower)
     unequal = seen.rule("unequal-work")
-    if unequal is not None and not (found and _same_model(seen)):
+    if unequal is not None and not (seen.fixes and _same_model(seen)):
         return _told("unequal-work", f"The two sides do different work: {unequal['message']}. {_sentence(seen, found)}", "different-work")
     if seen.step["noise"]["known"] and seen.step["noise"]["change"] == "none":
         return _told(None, f"No difference beyond noise: {_noise(seen)}{_also(seen)}.", "no-difference")
@@ -77,7 +79,9 @@ def verdict(seen: Evidence) -> dict[str, Any]:
         if row is not None:
             return _told(name, f"{row['title']}: {row['message']}. {_parts_sentence(seen)}", "pair-rule")
     if not seen.clear and seen.changed <= SAME_OPS and not _differing(seen.work):
-        return _told(None, f"No difference beyond noise is shown: the same operations; {_noise(seen)}{_also(seen)}.", "no-difference")
+        return _told(
+            None, f"No difference beyond noise is shown: the same operations; {_noise(seen)}{_most(seen)}{_also(seen)}.", "no-difference"
+        )
     return _told(None, _parts_sentence(seen), "parts")
 
 
@@ -120,7 +124,7 @@ def _capital(text: str) -> str:
 
 
 def _one_run(seen: Evidence) -> str:
-    return "" if seen.step["noise"]["known"] or seen.clear else "; with one run a side the noise is not known"
+    return "" if seen.step["noise"]["known"] else "; with one run a side the noise is not known"
 
 
 def _noise(seen: Evidence) -> str:
@@ -135,6 +139,17 @@ def _also(seen: Evidence) -> str:
     """A finding that is gone or new, where the sentence does not rest on it."""
     first = next(iter(seen.fixes), None)
     return f"; “{first['title'].rstrip('.')}” is found in {'A' if first['state'] == 'gone' else 'B'} only" if first else ""
+
+
+def _most(seen: Evidence) -> str:
+    """The part that makes most of a difference, where one does."""
+    whole = seen.step["a_ms"] - seen.step["b_ms"]
+    row = next((row for row in seen.difference if whole and row["delta_ms"] / whole >= MOST), None)
+    return (
+        f"; most of it is {row['what']} ({milliseconds(abs(row['delta_ms']))} of {milliseconds(abs(whole))})"
+        if row and seen.factor > GAIN
+        else ""
+    )
 
 
 def _both(seen: Evidence) -> str:
