@@ -1,6 +1,7 @@
 """What the capture sees between operators: lines of the main thread, values, hooks, evaluations that belong to steps."""
 
 import importlib.util
+import hashlib
 import json
 import sys
 import time
@@ -196,3 +197,28 @@ def test_hooks_are_counted_early_and_late(child):  # noqa: F811
     assert count.flags() == {
         "torch.hooks.first": 0, "torch.hooks.first_step": 1, "torch.hooks.last": 4, "torch.hooks.last_step": 9,
     }  # fmt: skip
+
+
+def busy_in_turns(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for _ in range(30):
+            sum(range(2000))  # about a millisecond of plain Python
+        hashlib.sha1(bytes(3000))  # lets go of the interpreter, and takes next to nothing
+
+
+def test_the_sampler_sees_more_than_what_lets_go_of_the_interpreter(child):  # noqa: F811
+    child("_tracediag.callsite").configure(str(sys.path[0]), str(sys.path[0]), "/nowhere")
+    owner = recorder()
+    usual = sys.getswitchinterval()
+    sampler = child("_tracediag.sampler").Sampler(owner)
+    sampler.start()
+    busy_in_turns(0.8)
+    owner.series.steps = 2
+    busy_in_turns(0.1)
+    sampler.stop()
+    rows = [row for row in sampler.facts() if row["function"] == "busy_in_turns"]
+    line = busy_in_turns.__code__.co_firstlineno
+    times = {int(row["source"].rsplit(":", 1)[1]) - line: row["ns"] for row in rows}
+    assert times.get(4, 0) > times.get(5, 0), times
+    assert sys.getswitchinterval() == pytest.approx(usual)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PERIOD_S = 0.02
 LATER_S, LATER = 0.06, 100  # less often after so many looks: each takes the main thread some 0.1 ms
 MOST_LOOKS = 300
+SWITCH_S = 0.00005
+"""How long the thread waits for the main one to let go of the interpreter, while it looks. With the usual 5 ms it would nearly always see
+the calls that let go of it by themselves, and never the plain Python between them."""
 MOST_ROWS = 60
 LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
 DEPTH = 60
@@ -71,6 +74,15 @@ class Sampler:
             self.start()
 
     def _watch(self) -> None:
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(min(SWITCH_S, usual))
+        try:
+            self._look_on()
+        finally:
+            if sys.getswitchinterval() < usual:
+                sys.setswitchinterval(usual)
+
+    def _look_on(self) -> None:
         main, last = threading.main_thread().ident, 0
         while self.looks < MOST_LOOKS and not self._stop.wait(PERIOD_S if self.looks < LATER else LATER_S):
             recorder = self.recorder
