@@ -74,6 +74,12 @@ def test_kind_of_a_kernel_and_its_operator(own, launcher, kind):
     [
         ("MatMul", "gradient_tape/model/dense/MatMul", "matmul", "op", "backward"),
         ("Mul", "adam/mul_1", "elementwise", "op", "optimizer"),
+        ("Mul", "StatefulPartitionedCall/adam_w/mul_1", "elementwise", "op", "optimizer"),
+        ("Mul", "StatefulPartitionedCall/rm_sprop_1/mul", "elementwise", "op", "optimizer"),
+        ("Mul", "schedule_free_adam_w/mul", "elementwise", "op", "optimizer"),
+        ("Mul", "loss_scale_optimizer/mul", "elementwise", "op", "optimizer"),
+        ("Mul", "madam/mul", "elementwise", "op", None),
+        ("Mul", "model/adamant/mul", "elementwise", "op", None),
         ("Mul", "StatefulPartitionedCall/Adam_1/mul", "elementwise", "op", "optimizer"),
         ("ResourceApplyAdam", None, "optimizer_update", "op", "optimizer"),
         ("autograd::engine::evaluate_function: MmBackward0", None, None, "op", "backward"),

@@ -116,8 +116,8 @@ def merge_device_kind(own: str | None, launcher: str | None) -> str | None:
 
 
 _OPTIMIZER_SCOPE = re.compile(
-    r"^(?:StatefulPartitionedCall/)*(?:training(?:_\d+)?/)?(?:adamw?|sgd|rmsprop|adagrad|adadelta|adamax|nadam|ftrl|lion|lamb|adafactor|muon|"
-    r"loss_scale_optimizer)(?:_\d+)?/",
+    r"^(?:StatefulPartitionedCall/)*(?:training(?:_\d+)?/)?(?:[a-z0-9]+_)*"  # Keras writes names of classes with underlines: schedule_free_adam_w
+    r"(?:adam(?:_?w)?|sgd|rm_?sprop|adagrad|adadelta|adamax|nadam|ftrl|lion|lamb|adafactor|muon|optimizer)(?:_\d+)?/",
     re.IGNORECASE,
 )
 _BACKWARD_SCOPE = re.compile(
