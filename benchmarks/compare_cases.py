@@ -7,7 +7,7 @@ the checkout. Each script is profiled once, slow.py twice. A row a case:
 
 gone       the finding that the verdict rests on, and whether it is one of the right ones
 compare    step slow / step fast as compared
-printed    the same as the scripts print it (STEP_MS), both measured without the window's profiler
+printed    the same as the scripts print it (STEP_MS), which counts the recorded steps too
 mirrored   the swapped comparison says the same of the other side
 itself     a run against itself, and against another run of the same script: no difference
 """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["OpGroup", "op_groups", "source_codes"]
 
 
+MARKERS = ("ProfilerStep#", "tracediag_step")
 MOST = 3000
 """Groups told with their shapes; a trace whose every step has other shapes has tens of thousands."""
 
@@ -113,7 +114,10 @@ def _operator(trace: Trace, parts: Parts) -> IntArray:
     work = row[: parts.gaps]
     owner = trace.owner[work]
     row[: parts.gaps] = np.where(trace.device_mask[work] & (owner >= 0), owner, work)
-    row[parts.gaps :] = trace.gap_table.host[row[parts.gaps :]]
+    idle = trace.gap_table.host[row[parts.gaps :]]
+    names = trace.strings("name")
+    marker = names.where([name.startswith(MARKERS) for name in names.values])  # the step itself is nothing that the host does
+    row[parts.gaps :] = np.where((idle >= 0) & ~marker[idle], idle, -1)
     return row
 
 

@@ -187,8 +187,10 @@ def _numel(shape: list[Any]) -> int:
     """Elements of a tensor, or of a list of tensors; 0 where an axis is unknown."""
     if shape and isinstance(shape[0], list):
         return sum(_numel(one) for one in shape if isinstance(one, list))
-    known = all(isinstance(n, int) and n >= 0 for n in shape)
-    return math.prod(shape) if known else 0
+    try:
+        return max(math.prod(shape), 0)
+    except TypeError:  # an axis is null
+        return 0
 
 
 @cache
