@@ -10,7 +10,7 @@ from . import guard
 if TYPE_CHECKING:
     from .torch_window import Profiler
 
-OFTEN, EVERY = 32, 16  # steps at first with a look each at the memory in use, then one in so many
+OFTEN, EVERY = 160, 16  # steps at first with a look each at the memory in use, then one in so many
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
