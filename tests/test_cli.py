@@ -229,7 +229,7 @@ def test_import_and_help_stay_light(code):
 
 
 def test_public_names_are_pinned():
-    assert tracediag.__all__ == ["Finding", "Report", "Trace", "__version__", "explain", "load", "profile"]
+    assert tracediag.__all__ == ["Comparison", "Finding", "Report", "Trace", "__version__", "compare", "explain", "load", "profile"]
     for name in tracediag.__all__:
         assert getattr(tracediag, name) is not None
 

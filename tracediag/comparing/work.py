@@ -188,7 +188,7 @@ def _numel(shape: list[Any]) -> int:
     if shape and isinstance(shape[0], list):
         return sum(_numel(one) for one in shape if isinstance(one, list))
     try:
-        return max(math.prod(shape), 0)
+        return int(max(math.prod(shape), 0))
     except TypeError:  # an axis is null
         return 0
 
