@@ -113,7 +113,7 @@ def _of_the_capture() -> tuple[Problem, ...]:
         p("run-too-short", "warning", "The script ended before the recorded window opened.",
           "No trace was recorded.", "profile again with a smaller --warmup or more steps"),
         p("window-shortened", "info", "The window was closed early, because steps are long or run very many operations.",
-          "None on the findings: values per step are means of fewer steps.", "nothing; --steps sets the most steps that are recorded"),
+          "The findings stand: values per step are means of fewer steps.", "nothing; --steps sets the most steps that are recorded"),
         p("no-kernels", "warning", "A device was there, but the profiler recorded no work on it.",
           "Device time is unknown.", "allow the counters (CAP_SYS_ADMIN), and check that the script uses the device", "medium"),
         p("no-training", "warning", "The script trained with no framework that is recorded.",

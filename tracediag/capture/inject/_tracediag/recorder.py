@@ -281,7 +281,7 @@ class Recorder:
         if track.name == "main" and track.in_window < self.config.steps:
             guard.note(
                 "window-shortened", "info", f"the window was closed after {track.in_window} of {self.config.steps} steps: they are long or "
-                "run very many operations", "None on the findings; per-step values are means of fewer steps.",
+                "run very many operations", "The findings stand; per-step values are means of fewer steps.",
             )  # fmt: skip
 
     def _call(self, adapter: Any, method: str, *args: Any, failed: Any = None) -> Any:
