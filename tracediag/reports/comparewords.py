@@ -38,7 +38,7 @@ def step(comparison: Comparison, name: str) -> str:
     """'70.1 ms a step (usual step 30 ms), noise ± 1 ms'."""
     told, side = comparison.step, comparison.step[name]
     text = f"{phrases.duration(told[f'{name}_ms'])} a {told['per']}"
-    if side["count"]:
+    if side["count"] and told["per"] != "recording":
         text += f", from {side['count']} {'step' if side['count'] == 1 else 'steps'}"
     noise = told["noise"][f"{name}_mad_ms"]
     if noise is not None:
