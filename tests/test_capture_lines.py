@@ -1,7 +1,7 @@
 """What the capture sees between operators: lines of the main thread, values, hooks, evaluations that belong to steps."""
 
-import importlib.util
 import hashlib
+import importlib.util
 import json
 import sys
 import time

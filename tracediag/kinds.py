@@ -115,8 +115,9 @@ def merge_device_kind(own: str | None, launcher: str | None) -> str | None:
     return own
 
 
+# Keras writes the names of classes with underlines: schedule_free_adam_w
 _OPTIMIZER_SCOPE = re.compile(
-    r"^(?:StatefulPartitionedCall/)*(?:training(?:_\d+)?/)?(?:[a-z0-9]+_)*"  # Keras writes names of classes with underlines: schedule_free_adam_w
+    r"^(?:StatefulPartitionedCall/)*(?:training(?:_\d+)?/)?(?:[a-z0-9]+_)*"
     r"(?:adam(?:_?w)?|sgd|rm_?sprop|adagrad|adadelta|adamax|nadam|ftrl|lion|lamb|adafactor|muon|optimizer)(?:_\d+)?/",
     re.IGNORECASE,
 )

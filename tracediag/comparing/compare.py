@@ -56,7 +56,7 @@ def compare_runs(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> 
     pair = run_pair_rules(pair_rules(), _tables(one, two, work, step, settings, clear))
     changed = bool(settings) or ops.changed > SAME_OPS or any(row["warning"] for row in work.values())
     identical = not changed and _identical(one, two)
-    fixed = fixes(found, step["ratio"], changed)
+    fixed = fixes(found, step["ratio"], changed, step["same_framework"])
     seen = Evidence(step, work, found, fixed, pair, rows, ops.changed, identical, clear, _device(one, two))
     return Comparison(
         tool={"name": "tracediag", "version": __version__}, a=_head(one, names[0]), b=_head(two, names[1]), same_work=work, step=step,

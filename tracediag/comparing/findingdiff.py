@@ -78,13 +78,14 @@ def causes(findings: dict[str, tuple[Row, ...]], side: str) -> list[Row]:
     return sorted(rows, key=lambda row: (LOUD.index(row["severity"]), row["confidence"] == "possible"))
 
 
-def fixes(findings: dict[str, tuple[Row, ...]], ratio: float | None, changed: bool) -> tuple[Row, ...]:
+def fixes(findings: dict[str, tuple[Row, ...]], ratio: float | None, changed: bool, same_framework: bool = True) -> tuple[Row, ...]:
     """What each finding that only the slower side has had predicted, and what was measured; state: gone in b | new in b.
 
     Where the slower side has none, those of the faster one: they are gone, and it helped nothing. Where nothing changed (operations, work,
     settings), a finding of the faster side alone is none of its own: the same time is a larger share of a shorter step.
     ratio: step a / step b. measured: step with the finding by step without it, of all changes together; alone: there is no other finding.
-    held: it lies in the prediction, with some slack; None: nothing was predicted.
+    held: it lies in the prediction, with some slack; None: nothing was predicted. A prediction is one of a fix, never of another
+    framework: between two there is none.
     """
     slower = "a" if (ratio or 1.0) >= 1 else "b"
     side, found = slower, causes(findings, slower)
@@ -92,13 +93,13 @@ def fixes(findings: dict[str, tuple[Row, ...]], ratio: float | None, changed: bo
         side = "ba"["ab".index(slower)]
         found = causes(findings, side)
     measured = None if not ratio else ratio if side == "a" else 1 / ratio
+    predicted = [row["speedup"] if same_framework else None for row in found]
     return tuple(
         {
-            "rule": row["rule"], "title": row["title"], "state": "gone" if side == "a" else "new", "predicted": row["speedup"],
-            "measured": measured, "held": _held(row["speedup"], measured), "alone": len(found) == 1,
-            "changes_training": row["changes_training"],
+            "rule": row["rule"], "title": row["title"], "state": "gone" if side == "a" else "new", "predicted": speedup,
+            "measured": measured, "held": _held(speedup, measured), "alone": len(found) == 1, "changes_training": row["changes_training"],
         }
-        for row in found
+        for row, speedup in zip(found, predicted, strict=True)
     )  # fmt: skip
 
 
