@@ -106,9 +106,15 @@ def test_a_claim_keeps_what_is_left_when_it_is_enough() -> None:
 
 
 def test_inside_a_group_the_larger_claim_comes_first() -> None:
-    small, large = by_name("a", "small-rule", "E90"), by_name("a|b", "large-rule", "O90")
+    small, large = by_name("a", "small-rule", "P90"), by_name("a|b", "large-rule", "K90")
     (owner,) = run(host_trace(), [small, large]).findings
     assert (owner.rule, owner.also) == ("large-rule", ("small-rule",))
+
+
+def test_tables_come_before_the_optimizer_that_works_on_them() -> None:
+    one, other = by_name("a", "table-rule", "E90"), by_name("b", "other-table-rule", "E91")
+    optimizer = by_name("a|b|c", "optimizer-rule", "O90")
+    assert shares(run(host_trace(), [optimizer, other, one])) == {"table-rule": 0.5, "other-table-rule": 0.3}
 
 
 def test_an_excluding_rule_comes_before_a_larger_one() -> None:

@@ -71,8 +71,9 @@ def settle(claims: Sequence[Claim], rules: Mapping[str, Rule], totals: Totals) -
     return others + ledger.owned
 
 
-def _order(claim: Claim) -> tuple[int, float, str, str, str]:
-    return precedence(claim.code), -claim.share, claim.code, claim.rule, claim.group
+def _order(claim: Claim) -> tuple[int, bool, float, str, str, str]:
+    """By precedence, the larger first; but what an optimizer does to an embedding table is the table's, be there one or many of them."""
+    return precedence(claim.code), claim.code[0] != "E", -claim.share, claim.code, claim.rule, claim.group
 
 
 def _excluders_first(claims: Sequence[Claim], rules: Mapping[str, Rule]) -> Iterator[Claim]:
