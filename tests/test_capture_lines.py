@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.test_capture_child import child  # noqa: F401  # a fixture
-from tracediag.capture.linecalls import add_calls, calls_at
+from tracediag.capture.linecalls import add_calls, add_step_functions, calls_at
 
 SOURCE = """
 def save(step):
@@ -60,6 +60,30 @@ def test_rows_get_their_calls(tmp_path):
     assert "calls" not in rows[2]
 
 
+STEPS = """
+class Loop:
+    def train_step(self, x):
+        if x is not None:
+            self.opt.apply_gradients(
+                zip(self.tape.gradient(loss, v), v)
+            )
+
+def main():
+    for x in data:
+        opt.apply_gradients(pairs)
+    model.fit(data)
+"""
+
+
+@pytest.mark.parametrize(("line", "function"), [(5, "train.py:3"), (11, None), (12, None), (2, None)])
+def test_function_of_a_step(tmp_path, line, function):
+    """The loop over steps lies outside of it, and it updates the parameters itself."""
+    (tmp_path / "train.py").write_text(STEPS)
+    rows = [{"source": f"train.py:{line}"}, {"source": "elsewhere.py:1"}, {"source": None}]
+    add_step_functions(rows, [tmp_path])
+    assert rows == [{"source": f"train.py:{line}", "function": function}, {"source": "elsewhere.py:1"}, {"source": None}]
+
+
 class Owner(SimpleNamespace):
     @property
     def open_step(self):
@@ -100,6 +124,20 @@ def test_sampler_names_the_line_that_runs(child):  # noqa: F811
     assert "test_capture_lines.py:" in rows[0]["source"]
     assert rows[0]["ns"] > 0.02e9
     assert sum(row["ns"] for row in rows) < 0.7e9
+
+
+def test_stack_deeper_than_looked_at_has_no_line(child):  # noqa: F811
+    """Not the line of the library's frame at which the look ended."""
+    callsite = child("_tracediag.callsite")
+    callsite.configure("/nowhere", "/nowhere", "/nowhere")
+    sampler = child("_tracediag.sampler").Sampler(recorder())
+    library = "/nowhere/site-packages/deep.py"
+    scope = {"sys": sys}
+    exec(compile("def down(n):\n    return down(n - 1) if n else sys._getframe()\n", library, "exec"), scope)
+    assert sampler._look(scope["down"](200), 1, 0)
+    sampler._keep()
+    (row,) = sampler.facts()
+    assert (row["source"], row["function"]) == (None, None)
 
 
 def test_sampler_rests_in_windows_and_evaluations(child):  # noqa: F811

@@ -39,7 +39,11 @@ import keras
 table = keras.layers.Embedding(50, 4)
 model = keras.Sequential([keras.Input((3,), dtype="int32"), table, keras.layers.Flatten(), keras.layers.Dense(1)])
 optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
-data = tf.data.Dataset.from_tensor_slices((tf.ones((100, 3), tf.int32), tf.ones((100, 1)))).batch(8).prefetch(2).repeat(2)
+def same(ids, y):
+    return ids, y
+data = tf.data.Dataset.from_tensor_slices((tf.ones((100, 3), tf.int32), tf.ones((100, 1))))
+data = data.map(same)
+data = data.batch(8).map(lambda ids, y: (ids, y), num_parallel_calls=2).prefetch(2).repeat(2)
 for ids, y in data:
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean((model(ids) - y) ** 2)
@@ -136,6 +140,7 @@ def test_function_that_is_traced_every_step(tmp_path: Path, capfd: pytest.Captur
     (variable,) = run["variables"]
     assert (variable["shape"], variable["gradient"], variable["device"]) == ("[8,8]", "dense", "CPU:0")
     assert run["flags"]["tf.intra_op_threads"] == 1
+    assert run["flags"]["tf.intra_op_threads.source"] == line_of(RETRACING, "set_intra_op")
     file = tmp_path / "run" / window["file"]
     assert file.name == "rank0.xplane.pb" and file.parent.parent.relative_to(tmp_path / "run").as_posix() == "plugins/profile"
     assert str(tmp_path).encode() not in file.read_bytes()
@@ -192,6 +197,7 @@ def test_eager_loop(tmp_path: Path) -> None:
     assert optimizer["source"] == line_of(EAGER, "apply_gradients")
     (loader,) = run["loaders"]
     assert (loader["batch_size"], loader["prefetch_factor"], loader["source"]) == (8, 2, line_of(EAGER, "for ids"))
+    assert (loader["made"], loader["item_source"]) == (line_of(EAGER, "map(same)"), line_of(EAGER, "def same"))
     table = next(row for row in run["variables"] if row["layer"] == "Embedding")
     assert (table["gradient"], table["slots"], table["embedding"], table["optimizer"]) == ("indexed_slices", 1, True, 0)
 
@@ -213,6 +219,29 @@ def test_fit(tmp_path: Path, keras: str) -> None:
     assert (optimizer["class"], optimizer["module"], optimizer["steps"]) == ("Adam", keras, 24)
     matmuls = [node for name, node in nodes(run).items() if node[0] == "MatMul" and not name.startswith("gradient")]
     assert matmuls and all(node[5] == line_of(source, "model.fit") for node in matmuls)
+
+
+EAGER_FIT = """
+import numpy as np
+import keras
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.compile(
+    "sgd",
+    "mse",
+    run_eagerly=True,
+)
+model.fit(np.ones((96, 3)), np.ones((96, 1)), batch_size=8, verbose=0)
+"""
+
+
+@tensorflow
+@pytest.mark.tensorflow
+def test_line_that_asks_for_eager_steps(tmp_path: Path) -> None:
+    run = profile(tmp_path, EAGER_FIT).run
+    assert run["notes"] == []
+    assert run["flags"]["keras.run_eagerly.source"] == "train.py:6"
+    assert run["optimizers"][0]["function"] is None
 
 
 @tensorflow

@@ -269,12 +269,44 @@ def test_no_step_in_a_long_script(tmp_path, capfd):
     assert 10 < found < int(capfd.readouterr().out) - 10  # stopped after some seconds
 
 
+def test_lines_of_what_is_switched_on_once(tmp_path, capfd):
+    """Anomaly detection by its first line, threads by the last; nothing of it shows in the script."""
+    source = MODEL + textwrap.dedent("""
+    import pickle
+    torch.set_num_threads(2)
+    with torch.autograd.set_detect_anomaly(False):
+        pass
+    def guard():
+        return torch.autograd.detect_anomaly()
+    def main():
+        torch.set_num_threads(1)
+        for _ in range(12):
+            with guard():
+                step()
+    main()
+    assert pickle.loads(pickle.dumps(torch.set_num_threads)) is torch.set_num_threads
+    torch.autograd.set_detect_anomaly(mode=True, check_nan=False)
+    """)
+    result = profile(tmp_path, source)
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    flags = result.run["flags"]
+    assert (result.exit_code, notes(result)) == (0, [])
+    assert flags["torch.anomaly_mode.source"] == f"train.py:{1 + lines.index('    return torch.autograd.detect_anomaly()')}"
+    assert flags["torch.num_threads.source"] == f"train.py:{1 + lines.index('    torch.set_num_threads(1)')}"
+    warning = capfd.readouterr().err
+    assert "train.py:" in warning and "_tracediag" not in warning
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_loader_workers(tmp_path, capfd, method):
     source = MODEL + textwrap.dedent(f"""
-    from torch.utils.data import DataLoader, TensorDataset
+    from torch.utils.data import DataLoader, Subset, TensorDataset
+    class Rows(TensorDataset):
+        def __getitem__(self, index):
+            return super().__getitem__(index)
     if __name__ == "__main__":
-        loader = DataLoader(TensorDataset(torch.randn(70, 8)), batch_size=4, num_workers=1, multiprocessing_context="{method}")
+        rows = Subset(Rows(torch.randn(70, 8)), range(70))
+        loader = DataLoader(rows, batch_size=4, num_workers=1, multiprocessing_context="{method}")
         for (x,) in loader:
             opt.zero_grad(); model(x).sum().backward(); opt.step()
     """)
@@ -284,8 +316,8 @@ def test_loader_workers(tmp_path, capfd, method):
     assert run["batches"] == ["[[4,8]]", "[[2,8]]"] and run["step_series"]["batch"] == [0] * 17 + [1]
     assert all(wait > 0 for wait in run["step_series"]["loader_ns"])
     row = run["loaders"][0]
-    assert (row["num_workers"], row["batch_size"], row["length"], row["iterators"], row["dataset"]) == (1, 4, 18, 1, "TensorDataset")
-    assert row["source"] == "train.py:17"
+    assert (row["num_workers"], row["batch_size"], row["length"], row["iterators"], row["dataset"]) == (1, 4, 18, 1, "Subset")
+    assert (row["made"], row["item_source"], row["source"]) == ("train.py:20", "train.py:16", "train.py:21")
 
 
 def test_copies_and_pickles_of_modules(tmp_path, capfd):

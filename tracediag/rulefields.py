@@ -26,7 +26,7 @@ KEEPING = ("keep", "at_least", "scale", "merge_launches")
 """Transforms of which a fraction may stay."""
 BUILDING_KEYS = {"launch", "repeat", "every_ns", "step_num"}
 """Keys of op rows in tests that are no columns: see `Trace.from_rows`."""
-EXPECTATIONS = ("fires", "confidence", "severity", "share", "group", "message_contains")
+EXPECTATIONS = ("fires", "confidence", "severity", "share", "group", "message_contains", "line")
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _CODE = re.compile(r"[A-Z]\d\d")

@@ -68,4 +68,7 @@ def _differences(finding: Finding, expect: Mapping[str, Any]) -> list[str]:
         problems.append(f"group is not {expect['group']!r}")
     if "message_contains" in expect and str(expect["message_contains"]) not in finding.message:
         problems.append(f"{expect['message_contains']!r} is not in the message: {finding.message}")
+    lines = [f"{place.file}:{place.line}" for place in finding.where] or [""]
+    if "line" in expect and lines[0] != expect["line"]:
+        problems.append(f"the line is {lines[0] or 'not known'}, not {expect['line'] or 'unknown'}")
     return problems

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracediag._version import __version__
-from tracediag.capture.linecalls import add_calls
+from tracediag.capture.linecalls import add_calls, add_step_functions
 from tracediag.capture.redact import Redactor
 from tracediag.capture.scan import scan
 from tracediag.capture.sourcelines import map_lines
@@ -37,7 +37,9 @@ def complete(out: Path, argv: tuple[str, ...], kind: str, code: int, timed_out: 
     redact = Redactor([Path.cwd(), *([script.resolve().parent] if script else []), *(child or {}).get("prefixes", [])])
     _finish_traces(out, run, redact)
     run["clocks"] = scan(script) if script else []
-    add_calls(run.get("lines") or [], [Path.cwd(), *([script.resolve().parent] if script else [])])
+    folders = [Path.cwd(), *([script.resolve().parent] if script else [])]
+    add_calls(run.get("lines") or [], folders)
+    add_step_functions(run.get("optimizers") or [], folders)
     _explain_absence(run, child, python)
     text = json.dumps(run, separators=(",", ":"), ensure_ascii=False).encode()
     scratch = out / "run.json.tmp"

@@ -1,4 +1,4 @@
-"""What is called on the lines that the main thread was seen at, from the source: the column `calls` of the table `lines`."""
+"""What the source says of lines that were recorded: the columns `calls` of `lines` and `function` of `optimizers`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["add_calls", "calls_at"]
+__all__ = ["add_calls", "add_step_functions", "calls_at", "step_function"]
 
 MOST = 8
+UPDATES = ("apply_gradients", "apply", "minimize", "step")
+BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.AsyncFor, ast.While)
 
 
 def add_calls(rows: list[dict[str, Any]], folders: Sequence[Path]) -> None:
     """Fill `calls` of the rows whose `source` is a line of a file below one of the folders; rows of other files stay as they are."""
+    for row, _, text, line in _located(rows, folders):
+        row["calls"] = json.dumps(calls_at(text, line), separators=(",", ":"))
+
+
+def add_step_functions(rows: list[dict[str, Any]], folders: Sequence[Path]) -> None:
+    """Fill `function` of the rows of `optimizers` whose `source` is a line of a file below one of the folders."""
+    for row, name, text, line in _located(rows, folders):
+        start = step_function(text, line)
+        row["function"] = None if start is None else f"{name}:{start}"
+
+
+def _located(rows: list[dict[str, Any]], folders: Sequence[Path]) -> Iterator[tuple[dict[str, Any], str, str, int]]:
+    """The rows whose source is known, with name and text of its file and the line."""
     for row in rows:
         name, _, line = str(row.get("source") or "").rpartition(":")
         path = next((folder / name for folder in folders if name and (folder / name).is_file()), None)
         if path is not None and line.isdigit():
-            row["calls"] = json.dumps(calls_at(_text(path), int(line)), separators=(",", ":"))
+            yield row, name, _text(path), int(line)
 
 
 @cache
@@ -43,6 +58,17 @@ def calls_at(source: str, line: int) -> list[str]:
         if name and name not in found:
             found.append(name)
     return found[:MOST]
+
+
+def step_function(source: str, line: int) -> int | None:
+    """Line of the `def` of the innermost function that holds the update of an optimizer at `line`, when no loop of that function holds
+    it: the function is called once a step. None where the line updates nothing (`fit` does it inside)."""
+    tree = _tree(source)
+    if tree is None or not any(call.rsplit(".", 1)[-1] in UPDATES for call in calls_at(source, line)):
+        return None
+    holding = [node for node in ast.walk(tree) if isinstance(node, BLOCKS) and node.lineno <= line <= (node.end_lineno or node.lineno)]
+    inner = max(holding, key=lambda node: node.lineno, default=None)
+    return inner.lineno if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
 
 @cache

@@ -11,7 +11,7 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from . import guard, tf_sources
+from . import guard, switches, tf_sources
 from .cycle import Cycle
 from .keras_registry import Registry
 from .ranges import RANGES
@@ -107,6 +107,7 @@ def install(recorder: Any, module: Any) -> None:
     _patch_weights(getattr(module.layers, "Layer", None))
     for name in ("evaluate", "predict"):
         _patch_evaluation(hooks, getattr(module, "Model", None), name)
+    _patch_compile(getattr(module, "Model", None))
     if backend == "torch":
         recorder.register(KerasFacts(module))
 
@@ -218,6 +219,14 @@ def _patch_evaluation(hooks: Hooks, model_class: Any, name: str) -> None:
 
     evaluation.autograph_info__ = None  # type: ignore[attr-defined]
     setattr(cls, name, evaluation)
+
+
+@guard.quiet
+def _patch_compile(model_class: Any) -> None:
+    """Note the line that asks for eager steps."""
+    cls = _definer(model_class, "compile")
+    if cls is not None:
+        switches.watch_function(cls, "compile", "keras.run_eagerly", lambda *_, run_eagerly=False, **__: run_eagerly)
 
 
 class KerasFacts:

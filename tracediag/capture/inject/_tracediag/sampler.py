@@ -111,6 +111,8 @@ class Sampler:
             if self._name(code) != "_tracediag":
                 names.append(self._name(code))
             at = at.f_back
+        else:
+            at = None  # deeper than we look: no line
         if step != self._step:
             self._keep()
             self._step = step

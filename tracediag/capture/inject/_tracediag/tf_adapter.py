@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from . import guard, tf_data, tf_facts
 from .tf_functions import Watch
 from .tf_graphs import Graphs
-from .tf_patches import patch_calls, patch_concrete, patch_gradients, patch_tracing
+from .tf_patches import patch_calls, patch_concrete, patch_gradients, patch_switches, patch_tracing
 from .tf_private import Private
 from .tf_shapes import Shapes
 from .tf_window import Window, yield_to_own
@@ -206,6 +206,8 @@ def install(recorder: Any, tensorflow: Any) -> None:
     patch_tracing(watch)
     patch_gradients(watch, tensorflow.GradientTape)
     tf_data.patch(watch, loaders)
+    tf_data.patch_datasets(loaders, tensorflow.data.Dataset)
+    patch_switches(tensorflow)
     adapter = TensorFlowAdapter(recorder, tensorflow, watch, loaders)
     recorder.register(adapter)
     adapter.record_idle()

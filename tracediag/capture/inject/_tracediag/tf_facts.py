@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import tf_sources
+from . import switches, tf_sources
 from .tf_functions import Watch, uses_xla
 from .tf_graphs import concretes
 
@@ -53,7 +53,7 @@ def add_variables(watch: Watch, registry: Registry, embedded: set[int]) -> None:
 def flags(tensorflow: Any) -> dict[str, Any]:
     """Settings, by dotted name; one that this version lacks is left out."""
     config = tensorflow.config
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = dict(switches.flags())
     wanted: dict[str, Callable[[], Any]] = {
         "tf.run_functions_eagerly": config.functions_run_eagerly,
         "tf.optimizer.jit": config.optimizer.get_jit,

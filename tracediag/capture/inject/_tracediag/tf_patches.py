@@ -8,7 +8,7 @@ import weakref
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from . import guard
+from . import guard, switches
 from .ranges import RANGES
 
 if TYPE_CHECKING:
@@ -150,3 +150,11 @@ def patch_gradients(watch: Watch, tape_class: Any) -> None:
     wrapped.autograph_info__ = None  # type: ignore[attr-defined]
     __enter__.autograph_info__ = None  # type: ignore[attr-defined]
     tape_class.gradient, tape_class.__enter__ = wrapped, __enter__
+
+
+@guard.quiet
+def patch_switches(tensorflow: Any) -> None:
+    """Note the lines that set the number of threads, switch checks of numbers on, or functions off."""
+    switches.watch_function(tensorflow.config.threading, "set_intra_op_parallelism_threads", "tf.intra_op_threads")
+    switches.watch_function(tensorflow.debugging, "enable_check_numerics", "tf.check_numerics")
+    switches.watch_function(tensorflow.config, "run_functions_eagerly", "tf.run_functions_eagerly", lambda run_eagerly: run_eagerly)

@@ -29,12 +29,22 @@ def here(stack_module: Any) -> str | None:
 
 def of_function(function: Any) -> str | None:
     """Where a Python function is defined, library functions with the last two parts of their path."""
+    code = getattr(_innermost(function), "__code__", None)
+    if code is None:
+        return None
+    return f"{callsite.relative(os.path.abspath(code.co_filename))}:{code.co_firstlineno}"
+
+
+def of_user_function(function: Any) -> str | None:
+    """The same; None for functions of libraries."""
+    return callsite.of_code(_innermost(function))
+
+
+def _innermost(function: Any) -> Any:
+    """What decorators, partials and methods wrap."""
     for _ in range(10):
         inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None) or getattr(function, "__func__", None)
         if inner is None:
             break
         function = inner
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return None
-    return f"{callsite.relative(os.path.abspath(code.co_filename))}:{code.co_firstlineno}"
+    return function

@@ -19,7 +19,7 @@ from .subnormals import Subnormals
 from .torch_dynamo import Dynamo
 from .torch_facts import gather
 from .torch_hookcount import HookCount
-from .torch_hooks import ModuleCalls, patch_backward, patch_optimizers
+from .torch_hooks import ModuleCalls, patch_backward, patch_optimizers, patch_switches
 from .torch_loaders import Loaders
 from .torch_state import Grads, Memory
 from .torch_values import StepValues
@@ -76,7 +76,7 @@ class TorchAdapter:
 
     def hook(self) -> None:
         """Put every patch in place; one that fails is noted and left out."""
-        for patch in (patch_optimizers, patch_backward):
+        for patch in (patch_optimizers, patch_backward, patch_switches):
             try:
                 patch(self.torch, self)
             except Exception:  # another version of torch may lack what is patched: record without it

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import guard
+from . import guard, switches
 
 if TYPE_CHECKING:
     from .torch_adapter import TorchAdapter
@@ -221,7 +221,7 @@ def _threads(torch: Any) -> dict[str, Any]:
 
 def _all_flags(adapter: TorchAdapter) -> dict[str, Any]:
     adapter.hook_count.look(len(adapter.recorder.series), adapter.optimizers, adapter.roots)
-    parts = _flags(adapter), adapter.dynamo.flags() or {}, adapter.hook_count.flags(), adapter.subnormals.flags()
+    parts = _flags(adapter), adapter.dynamo.flags() or {}, adapter.hook_count.flags(), adapter.subnormals.flags(), switches.flags()
     return {name: value for part in parts for name, value in part.items()}
 
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from . import guard
+from . import guard, switches
 
 
 class Listener(Protocol):
@@ -107,6 +107,13 @@ def patch_backward(torch: Any, listener: Listener) -> None:
 
     _wrap(torch.autograd, "backward", lambda original: make(original, False))
     _wrap(torch.autograd, "grad", lambda original: make(original, True))
+
+
+def patch_switches(torch: Any, _: Listener) -> None:
+    """Note the lines that switch anomaly detection on and that set the number of threads."""
+    switches.watch_function(torch, "set_num_threads", "torch.num_threads")
+    switches.watch_class(torch.autograd.detect_anomaly, "torch.anomaly_mode")
+    switches.watch_class(torch.autograd.set_detect_anomaly, "torch.anomaly_mode", lambda mode, *_, **__: mode)
 
 
 class ModuleCalls:

@@ -11,6 +11,8 @@ from typing import Any
 from . import callsite, guard
 from .torch_batch import shapes_text
 
+DEEPEST = 8  # datasets that wrap each other that are looked at
+
 
 class Loaders:
     """Facts of every DataLoader that was iterated, and what the open step got from them."""
@@ -21,12 +23,14 @@ class Loaders:
         self.seen = False
         self._rows: list[dict[str, Any]] = []
         self._index: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._made: weakref.WeakKeyDictionary[Any, str | None] = weakref.WeakKeyDictionary()
         self._on_iteration = on_iteration
 
     def install(self, dataloader: Any) -> None:
         """Patch the classes of the module torch.utils.data.dataloader."""
         self._patch_next(dataloader._BaseDataLoaderIter)
         self._patch_iter(dataloader.DataLoader)
+        self._patch_init(dataloader.DataLoader)
 
     def _patch_next(self, cls: Any) -> None:
         original = cls.__next__
@@ -53,6 +57,20 @@ class Loaders:
 
         cls.__iter__ = __iter__
 
+    def _patch_init(self, cls: Any) -> None:
+        original = cls.__init__
+        note = guard.quiet(self._note_made)
+
+        @functools.wraps(original)
+        def __init__(loader: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
+            original(loader, *args, **kwds)
+            note(loader)
+
+        cls.__init__ = __init__
+
+    def _note_made(self, loader: Any) -> None:
+        self._made[loader] = callsite.here()
+
     def _note_batch(self, batch: Any) -> None:
         if self.batch is None:
             self.batch = shapes_text(batch)
@@ -63,7 +81,7 @@ class Loaders:
         index = self._index.get(loader)
         if index is None:
             index = self._index[loader] = len(self._rows)
-            self._rows.append(_describe(loader))
+            self._rows.append({**_describe(loader), "made": self._made.get(loader)})
         self._rows[index]["iterators"] += 1
 
     def take(self) -> tuple[int | None, str | None]:
@@ -84,7 +102,7 @@ def _describe(loader: Any) -> dict[str, Any]:
         "num_workers": getattr(loader, "num_workers", None), "pin_memory": bool(getattr(loader, "pin_memory", False)),
         "persistent_workers": bool(getattr(loader, "persistent_workers", False)),
         "prefetch_factor": getattr(loader, "prefetch_factor", None), "drop_last": bool(getattr(loader, "drop_last", False)),
-        "length": _length(loader), "iterators": 0, "source": callsite.here(),
+        "length": _length(loader), "iterators": 0, "source": callsite.here(), "item_source": _item_source(dataset),
     }  # fmt: skip
 
 
@@ -93,3 +111,15 @@ def _length(loader: Any) -> int | None:
         return len(loader)
     except Exception:  # the length may come from the user's dataset, which may have none or fail
         return None
+
+
+def _item_source(dataset: Any) -> str | None:
+    """Where the user defined how a sample is made: the method of the dataset, or of one that torch's own datasets wrap."""
+    for _ in range(DEEPEST):
+        for name in ("__getitems__", "__getitem__", "__iter__"):
+            line = callsite.of_code(getattr(type(dataset), name, None))
+            if line is not None:
+                return line
+        parts = getattr(dataset, "datasets", None)
+        dataset = parts[0] if isinstance(parts, list) and parts else getattr(dataset, "dataset", None)
+    return None
