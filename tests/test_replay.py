@@ -91,6 +91,21 @@ def test_backward_on_another_thread_waits_for_forward_and_the_optimizer_for_back
     assert np.allclose(found.replayed[0] - found.replayed[1], 200 * US)
 
 
+def test_the_first_event_of_a_thread_comes_earlier_when_the_thread_that_woke_it_does():
+    rows = [
+        {"name": "aten::forward", "start_ns": 0, "dur_ns": 300 * US, "lane": "main"},
+        {"name": "aten::backward", "start_ns": 320 * US, "dur_ns": 400 * US, "lane": "autograd"},
+        {"name": "aten::step", "start_ns": 750 * US, "dur_ns": 200 * US, "lane": "main"},
+    ]
+    trace = Trace.from_rows({"ops": rows, "steps": [{"step": 0, "start_ns": 0, "end_ns": MS}]})
+    graph = build_graph(trace, -1)
+    lane = next(i for i, code in enumerate(graph.lanes) if trace.strings("lane").values[code] == "main")
+    plain = untouched(graph)
+    cut = Edit({lane: (((np.asarray([0]), np.asarray([300 * US])), 0.5),)}, (), plain.shrink, plain.gaps)
+    found = replay(trace, graph, [plain, cut])
+    assert np.allclose(found.replayed[0] - found.replayed[1], 150 * US)
+
+
 def test_a_stream_waits_for_another_stream():
     rows = launch("aten::mm", 0, 10 * US, 10 * US, 500 * US, at=0)
     rows += launch("aten::nccl", 10 * US, 10 * US, 511 * US, 200 * US, at=3, stream="stream 20")

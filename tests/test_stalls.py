@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tracediag.depgraph import build_graph
+from tracediag.edits import untouched
+from tracediag.replay import replay
 from tracediag.trace import Trace
+from tracediag.waits import Wait
 
 
 def step_with(call: list[dict[str, Any]], next_launch: int = 400_000) -> Trace:
@@ -49,7 +54,7 @@ def test_calls_that_return_at_once_do_not_block(name: str) -> None:
     assert len(step_with([operator("aten::copy_"), synchronise(name)]).sql("SELECT * FROM blocking")) == 0
 
 
-def test_idle_time_behind_the_call_counts_until_the_next_kernel() -> None:
+def test_idle_time_behind_the_call_counts() -> None:
     trace = step_with([synchronise("cudaDeviceSynchronize")])
     assert int(trace.sql("SELECT sum(idle_ns) AS ns FROM stalls")["ns"][0]) == 410_000 - 215_000
 
@@ -88,7 +93,83 @@ def test_the_lead_lost_to_one_call_is_missing_after_the_next_as_well() -> None:
         {"name": "tiny_kernel", "place": "device", "launch": 4, "start_ns": 230_000, "dur_ns": 2_000},
     ]
     trace = step_with([*tiny, first, second])
-    assert int(trace.sql("SELECT sum(idle_ns) AS ns FROM stalls")["ns"][0]) == (230_000 - 215_000) + (410_000 - 250_000)
+    assert int(trace.sql("SELECT sum(idle_ns) AS ns FROM stalls")["ns"][0]) == (230_000 - 215_000) + (245_000 - 232_000) + (
+        410_000 - 250_000
+    )
+
+
+def short_kernels(count: int, begin: int = 400_000, every: int = 20_000) -> list[dict[str, Any]]:
+    """Launches that the host makes every 20 us, of kernels of 5 us; they stand behind the rows of `step_with`."""
+    call = {"name": "cudaLaunchKernel", "role": "runtime", "dur_ns": 5_000}
+    kernel = {"name": "tiny_kernel", "place": "device", "dur_ns": 5_000}
+    rows: list[dict[str, Any]] = []
+    for i in range(count):
+        rows += [call | {"start_ns": begin + i * every}, kernel | {"launch": 4 + 2 * i, "start_ns": begin + 6_000 + i * every}]
+    return rows
+
+
+def test_a_lead_lasts_for_many_launches_until_it_is_used_up() -> None:
+    """Without the call the host is 195 us ahead: that covers the 185 us before the first kernel, and 10 us of what follows."""
+    waited = synchronise("cudaDeviceSynchronize")
+    trace = step_with([*short_kernels(12, begin=394_000), waited], next_launch=640_000)
+    found = trace.sql("SELECT g.start_ns, s.idle_ns, s.lead_ns FROM stalls s JOIN gaps g USING (gap_id) ORDER BY g.start_ns")
+    assert 190_000 <= int(found["idle_ns"].sum()) <= 195_000
+    assert len(found) > 3
+    assert found["lead_ns"].tolist()[0] == 195_000
+
+
+def test_without_the_call_a_step_ends_as_much_earlier() -> None:
+    """Two steps: 10 short kernels that the host launches too slowly, one of 300 us, a read. What the replay without the wait saves."""
+    rows: list[dict[str, Any]] = []
+    for begin in (0, 600_000):
+        for i in range(10):
+            rows.append({"name": "cudaLaunchKernel", "role": "runtime", "start_ns": begin + 20_000 * i, "dur_ns": 5_000})
+            kernel = {
+                "name": "tiny_kernel",
+                "place": "device",
+                "launch": len(rows) - 1,
+                "start_ns": begin + 20_000 * i + 6_000,
+                "dur_ns": 5_000,
+            }
+            rows.append(kernel)
+        rows.append({"name": "cudaLaunchKernel", "role": "runtime", "start_ns": begin + 200_000, "dur_ns": 5_000})
+        kernel = {"name": "gemm_kernel", "place": "device", "launch": len(rows) - 1, "start_ns": begin + 206_000, "dur_ns": 300_000}
+        rows += [kernel, synchronise("cudaDeviceSynchronize", begin + 210_000, begin + 510_000)]
+    steps = [{"step": 0, "start_ns": 0, "end_ns": 600_000}, {"step": 1, "start_ns": 600_000, "end_ns": 1_110_000}]
+    trace = Trace.from_rows({"steps": steps, "ops": rows})
+    graph = build_graph(trace, -1)
+    assert graph is not None
+    free = replace(graph, joins=tuple(replace(join, work=()) if isinstance(join, Wait) else join for join in graph.joins))
+    saved = replay(trace, graph, [untouched(graph)]).replayed.sum() - replay(trace, free, [untouched(free)]).replayed.sum()
+    assert int(trace.sql("SELECT sum(idle_ns) AS ns FROM stalls")["ns"][0]) == pytest.approx(saved, abs=20_000)
+
+
+def test_no_call_pays_for_more_than_it_waited() -> None:
+    first, second = synchronise("cudaDeviceSynchronize"), synchronise("cudaStreamSynchronize", start=222_000, end=223_000)  # 195 us, 1 us
+    found = step_with([first, second]).sql("SELECT op_id, sum(idle_ns)::BIGINT AS ns FROM stalls GROUP BY op_id")
+    assert found["op_id"].tolist() == [4]
+
+
+def test_waiting_for_other_ranks_gains_no_lead() -> None:
+    trace = step_with(
+        [synchronise("cudaDeviceSynchronize"), {"name": "cudaLaunchKernel", "role": "runtime", "start_ns": 6_000, "dur_ns": 5_000}]
+    )
+    assert len(trace.sql("SELECT * FROM stalls")) > 0
+    rows = [
+        {"name": "cudaLaunchKernel", "role": "runtime", "start_ns": 6_000, "dur_ns": 5_000},
+        {"name": "ncclKernel_AllReduce", "place": "device", "lane": "stream 20", "launch": 4, "start_ns": 12_000, "dur_ns": 202_000},
+        synchronise("cudaDeviceSynchronize"),
+    ]
+    assert len(step_with(rows).sql("SELECT * FROM stalls")) == 0
+
+
+def test_a_thread_that_launches_no_kernel_holds_nobody_up() -> None:
+    assert len(step_with([synchronise() | {"lane": "prefetch"}]).sql("SELECT * FROM stalls")) == 0
+
+
+def test_no_lead_outlasts_a_call_of_the_allocator() -> None:
+    free = {"name": "cudaFree", "role": "runtime", "start_ns": 216_000, "dur_ns": 30_000}
+    assert int(step_with([synchronise(), free]).sql("SELECT coalesce(sum(idle_ns), 0) AS ns FROM stalls")["ns"][0]) < 5_000
 
 
 def fetched(call: int = 212_000, inside: dict[str, Any] | None = None, size: int = 4) -> Trace:

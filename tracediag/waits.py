@@ -182,8 +182,7 @@ def wakes(busy: Sequence[Spans]) -> Iterator[Wake]:
                 at, other = np.where(runs, starts[long], at), np.where(runs, number, other)
         for i in np.flatnonzero(other >= 0).tolist():
             place_i = int(long[i])
-            rested = int(begin[place_i]) if place_i else int(at[i])  # before its first event a lane is where the other one is
-            yield Wake(int(starts[place_i]), lane, rested, int(other[i]), int(at[i]))
+            yield Wake(int(starts[place_i]), lane, int(begin[place_i]), int(other[i]), int(at[i]))
 
 
 def holds(trace: Trace, mine: npt.NDArray[np.bool_], work: DeviceWork) -> Iterator[Hold]:

@@ -96,45 +96,69 @@ SELECT op_id, name, rank, step, lane, source, start_ns, end_ns - start_ns, end_n
   CASE WHEN bytes <= 64 THEN 'readback' ELSE 'copy' END
 FROM fetches;
 
--- stalls: one row a piece of idle time (gap_id) that a blocking call (op_id) brings about. The host stood still for dur_ns; without the
--- call it would have been that much ahead, so that at most so much of the idle time that follows would be gone. Idle time that others
--- own (input, compilation, memory calls, long launches) is left out, and so are jobs with several devices a process.
+-- stalls: one row a piece of idle time (gap_id) that a blocking call (op_id) brings about. Without the call the host would be ahead by the
+-- time that it stood still in it; this lead is used up by all idle time that follows, over many launches and into the next step, and what it
+-- covers would be gone. lead_ns: the lead that is left there.
+--
+-- A lead adds to what an earlier call left of its own; idle time is charged to the last call whose lead is not used up yet, so that no call
+-- pays for more than it waited (a piece is charged whole or not at all, as its middle falls). Idle time that others own (input, compilation, long launches) uses the lead up as well and is not charged.
+-- No lead is gained by waiting for other ranks in a collective, nor by a thread that launches no kernel, and none outlasts a call of the
+-- driver's allocator, which may wait itself. Jobs with several devices a process are left out.
 CREATE VIEW stalls AS
 WITH lone AS (
   SELECT rank, min(device) AS device FROM gaps GROUP BY rank HAVING count(DISTINCT device) = 1
 ),
-idle AS (
-  SELECT g.rank, g.next_op_id, min(g.start_ns) AS start_ns, max(g.start_ns + g.dur_ns) AS end_ns
+launching AS (
+  SELECT DISTINCT l.lane FROM ops d JOIN ops l ON l.op_id = d.launch_id WHERE d.place = 'device' AND d.role = 'kernel'
+),
+met AS (
+  SELECT b.op_id, sum(least(b.end_ns, c.start_ns + c.dur_ns) - greatest(b.start_ns, c.start_ns))::BIGINT AS ns
+  FROM blocking b JOIN ops c ON c.rank IS NOT DISTINCT FROM b.rank AND c.start_ns < b.end_ns AND c.start_ns + c.dur_ns > b.start_ns
+  WHERE c.place = 'device' AND c.kind = 'collective'
+  GROUP BY b.op_id
+),
+-- in the order of time: what adds to the lead, what uses it up, what ends it
+events AS (
+  SELECT coalesce(b.rank, -1) AS place, b.end_ns AS at_ns, b.op_id, NULL::BIGINT AS gap_id, b.step, greatest(b.dur_ns - coalesce(m.ns, 0), 0) AS change, 0 AS ends
+  FROM blocking b LEFT JOIN met m ON m.op_id = b.op_id
+  WHERE b.step IS NOT NULL AND (b.lane IN (SELECT lane FROM launching) OR b.op_id IN (SELECT op_id FROM fetches))
+  UNION ALL
+  SELECT coalesce(g.rank, -1), g.start_ns, NULL, g.gap_id, g.step, -g.dur_ns, 0
   FROM gaps g JOIN lone l ON l.rank IS NOT DISTINCT FROM g.rank AND l.device = g.device
-  WHERE g.next_op_id IS NOT NULL
-  GROUP BY g.rank, g.next_op_id
+  WHERE (SELECT count(*) FROM blocking) > 0
+  UNION ALL
+  SELECT coalesce(rank, -1), start_ns + dur_ns, NULL, NULL, step, 0, 1
+  FROM ops WHERE role = 'runtime' AND place = 'host' AND kind = 'alloc' AND dur_ns >= 20000 AND lane IN (SELECT lane FROM launching)
 ),
-hit AS (
-  SELECT b.op_id, b.dur_ns, b.end_ns, b.place, i.next_op_id, i.start_ns AS idle_ns, i.end_ns AS idle_end_ns
-  FROM (SELECT *, coalesce(rank, -1) AS place FROM blocking) b
-  ASOF JOIN (SELECT *, coalesce(rank, -1) AS place FROM idle) i ON b.place = i.place AND b.end_ns >= i.start_ns
-  WHERE b.end_ns < i.end_ns
+stretched AS (
+  SELECT *, sum(ends) OVER (PARTITION BY place ORDER BY at_ns, op_id NULLS LAST, gap_id NULLS FIRST ROWS UNBOUNDED PRECEDING) AS stretch
+  FROM events
 ),
--- several calls in one stretch of idle time: it follows the last of them, and all of them together held the host up
-held AS (
-  SELECT place, next_op_id, arg_max(op_id, end_ns) AS op_id, max(end_ns) AS end_ns, sum(dur_ns)::BIGINT AS waited,
-    min(idle_ns) AS idle_ns, min(idle_end_ns) AS idle_end_ns
-  FROM hit GROUP BY place, next_op_id
+summed AS (
+  SELECT *, sum(change) OVER w AS total, count(op_id) OVER w AS number
+  FROM stretched WINDOW w AS (PARTITION BY place, stretch ORDER BY at_ns, op_id NULLS LAST, gap_id NULLS FIRST ROWS UNBOUNDED PRECEDING)
 ),
--- stretches that follow each other within 200 us: the lead that the first call cost is still missing after the second
-marked AS (
-  SELECT *, CASE WHEN idle_ns - lag(idle_end_ns) OVER w <= 200000 THEN 0 ELSE 1 END AS fresh
-  FROM held WINDOW w AS (PARTITION BY place ORDER BY idle_ns, next_op_id)
+-- the lead after each event is never below nothing: the sum, seen from the lowest point so far
+led AS (
+  SELECT *, total - least(0, min(total) OVER w) AS left_over
+  FROM summed WINDOW w AS (PARTITION BY place, stretch ORDER BY at_ns, op_id NULLS LAST, gap_id NULLS FIRST ROWS UNBOUNDED PRECEDING)
 ),
-chained AS (
-  SELECT *, sum(fresh) OVER (PARTITION BY place ORDER BY idle_ns, next_op_id ROWS UNBOUNDED PRECEDING) AS chain FROM marked
+leads AS (
+  SELECT *, coalesce(lag(left_over) OVER w, 0) AS lead
+  FROM led WINDOW w AS (PARTITION BY place, stretch ORDER BY at_ns, op_id NULLS LAST, gap_id NULLS FIRST)
 ),
-lead AS (
-  SELECT *,
-    sum(waited) OVER w - (sum(idle_end_ns - end_ns) OVER w - (idle_end_ns - end_ns)) AS missing
-  FROM chained WINDOW w AS (PARTITION BY place, chain ORDER BY idle_ns, next_op_id ROWS UNBOUNDED PRECEDING)
+missed AS (
+  SELECT l.*, l.lead - g.dur_ns / 2 AS middle FROM leads l JOIN gaps g ON g.gap_id = l.gap_id
+  WHERE g.owner IN ('op', 'python', 'runtime', 'launch', 'queue') AND g.next_op_id IS NOT NULL AND l.lead > g.dur_ns / 2
+),
+-- a call's own lead lies above what there was when it came; looked for among the last calls only, which bounds the work
+charged AS (
+  SELECT m.gap_id, arg_max(c.op_id, c.number) AS op_id, arg_max(c.step, c.number) AS step
+  FROM (SELECT gap_id, place, stretch, middle, number, unnest(range(16)) AS back FROM missed) m
+  JOIN leads c ON c.place = m.place AND c.stretch = m.stretch AND c.number = m.number - m.back AND c.op_id IS NOT NULL
+  WHERE c.lead < m.middle
+  GROUP BY m.gap_id
 )
-SELECT h.op_id, g.gap_id, g.step, g.dur_ns AS idle_ns, h.missing::BIGINT AS waited_ns
-FROM lead h JOIN gaps g ON g.next_op_id = h.next_op_id
-WHERE g.owner IN ('op', 'python', 'runtime', 'launch', 'queue') AND g.start_ns >= h.end_ns
-  AND g.start_ns + g.dur_ns / 2 - h.end_ns <= h.missing;
+SELECT c.op_id, m.gap_id, m.step, (-m.change)::BIGINT AS idle_ns, m.lead::BIGINT AS lead_ns
+FROM missed m JOIN charged c ON c.gap_id = m.gap_id
+WHERE m.step IS NULL OR m.step <= c.step + 1;
