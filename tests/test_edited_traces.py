@@ -110,25 +110,32 @@ def test_a_slow_kernel_of_ones_own_is_named(tmp_path):
     assert "custom-kernel-hotspot" not in findings(tmp_path / "names.json", own_layer_norm(events, 7))
 
 
-# of the idle time that follows a read, only the stretch up to the next kernel is its own: 0.7 of 1118 ms here
-ANY = {rule: {"min_share": 0.0005} for rule in ("loss_scale_sync", "grad_clip_sync", "scalar_readback")}
-
-
 def test_the_scalers_check_is_told_from_a_read_of_the_script(tmp_path):
     events = events_of("kineto-cuda-legacy/d3fb40.pt.trace.json.gz")
-    found = findings(tmp_path / "edited.json", with_reads(events, ["aten::_amp_foreach_non_finite_check_and_unscale_"]), **ANY)
+    found = findings(tmp_path / "edited.json", with_reads(events, ["aten::_amp_foreach_non_finite_check_and_unscale_"]))
     assert found["loss-scale-sync"].severity == "info"
     assert "1 times a step" in found["loss-scale-sync"].message
     assert "scalar-readback" not in found
-    found = findings(tmp_path / "plain.json", with_reads(events, ["aten::mean"]), **ANY)
+    found = findings(tmp_path / "plain.json", with_reads(events, ["aten::mean"]))
     assert "loss-scale-sync" not in found
     assert "grad-clip-sync" not in found
     assert "1 times a step" in found["scalar-readback"].message
 
 
+def test_a_read_pays_for_what_it_costs(tmp_path):
+    """With the reads the recording takes 1118 ms, without 928: that is what they cost, 17 %. What of it lies in waiting for input is not
+    theirs to claim (32 ms); the stretch up to the next kernel alone would be 0.7 ms."""
+    events = events_of("kineto-cuda-legacy/d3fb40.pt.trace.json.gz")
+    plain, edited = tmp_path / "plain.json", tmp_path / "edited.json"
+    plain.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    found = findings(edited, with_reads(events, ["aten::mean"]))
+    before, after = (sum(api.load(path).steps["dur_ns"]) for path in (plain, edited))
+    assert 0.6 * (after - before) < found["scalar-readback"].share * after < after - before
+
+
 def test_a_norm_read_before_the_optimizer_is_a_matter_of_clipping(tmp_path):
     events = events_of("kineto-cuda-legacy/d3fb40.pt.trace.json.gz")
     names = ["autograd::engine::evaluate_function: AddmmBackward0", "aten::_foreach_norm"]
-    found = findings(tmp_path / "edited.json", with_reads(events, names), **ANY)
+    found = findings(tmp_path / "edited.json", with_reads(events, names))
     assert "before the optimizer's step" in found["grad-clip-sync"].message
     assert "scalar-readback" not in found
