@@ -177,12 +177,79 @@ def test_rules_are_listed_shown_and_tested(capsys):
     assert "passed, 0 failed" in capsys.readouterr().out
 
 
+PAIR_RULE = """
+id: twice-the-batch
+code: Z01
+title: One side has twice the batch
+severity: low
+confidence: likely
+summary: Two batch sizes.
+why: Other work.
+fix: [{framework: any, text: Use one batch size., code: null}]
+query: SELECT 'A' AS side, a FROM work WHERE quantity = 'batch' AND a = 2 * b
+message: "{side} has a batch of {a}"
+references: []
+since: "0.1"
+tests:
+  - {name: twice, given: {work: [{quantity: batch, a: 8, b: 4}]}, expect: {fires: true, message_contains: of 8}}
+  - {name: the same, given: {work: [{quantity: batch, a: 8, b: 8}]}, expect: {fires: false}}
+"""
+
+
+@pytest.fixture
+def pair_file(tmp_path):
+    file = tmp_path / "mine" / "pairs" / "twice-the-batch.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(PAIR_RULE)
+    return file
+
+
+def test_rules_of_two_traces_are_listed_shown_and_tested(capsys, pair_file):
+    assert cli.main(["rules", "list", "--rules", str(pair_file.parents[1])]) == 0
+    out = capsys.readouterr().out
+    assert out.index("unequal-work") < out.index("twice-the-batch")
+    for name in ("unequal-work", "M03"):
+        assert cli.main(["rules", "show", name]) == 0
+        assert capsys.readouterr().out.startswith("# M03 unequal-work\n")
+    bundled = rules_folder() / "pairs"
+    for place in (bundled, bundled / "unequal-work.yaml", pair_file, pair_file.parent, pair_file.parents[1]):
+        assert cli.main(["rules", "test", str(place)]) == 0, place
+        assert "0 passed" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("title: One", "titel: One", "missing required field `title`"),
+        ("code: Z01", "code: M03", "code 'M03' is taken"),
+        ("quantity =", "quantty =", "rule twice-the-batch: query:"),
+        ("severity: low", "severity: [", "twice-the-batch.yaml"),
+    ],
+)
+def test_a_wrong_rule_of_two_traces_is_one_clear_line(capsys, pair_file, old, new, said):
+    pair_file.write_text(PAIR_RULE.replace(old, new))
+    assert cli.main(["rules", "test", str(pair_file)]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_failing_test_of_a_rule_of_two_traces_is_named(capsys, pair_file):
+    pair_file.write_text(PAIR_RULE.replace("of 8", "of 9"))
+    assert cli.main(["rules", "test", str(pair_file)]) == 1
+    assert (
+        capsys.readouterr().out == "FAILED twice-the-batch: twice: 'of 9' is not in the message: A has a batch of 8\n1 passed, 1 failed\n"
+    )
+
+
 def test_a_failing_rule_test_is_exit_code_1(monkeypatch, capsys):
     from tracediag import ruletests
 
     monkeypatch.setattr(ruletests, "run_rule_tests", lambda _: (ruletests.TestResult("r", "t", "no finding"),))
     assert cli.main(["rules", "test"]) == 1
-    assert capsys.readouterr().out == "FAILED r: t: no finding\n0 passed, 1 failed\n"
+    out = capsys.readouterr().out
+    assert out.startswith("FAILED r: t: no finding\n")
+    assert out.endswith(" passed, 1 failed\n")
 
 
 def test_a_reader_that_leaves_is_no_error(trace_file):

@@ -5,6 +5,7 @@ import gzip
 import json
 import multiprocessing
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from reader_samples import kineto, kineto_bytes
 from report_samples import SAMPLES
 
 from tracediag import api, cli, reportcache, reports
+from tracediag.capture.launcher import LaunchResult
 
 FULL = SAMPLES["many"]
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -53,6 +55,15 @@ def test_a_second_report_is_the_first_one_in_every_format(run, monkeypatch, plac
     for form in reports.FORMATS:
         assert reports.render(second, form) == reports.render(first, form)
     assert second.findings == first.findings
+
+
+def test_what_profile_said_is_not_worked_out_again(monkeypatch, tmp_path, place):
+    folder = shutil.copytree(FIXTURES / RUNS[0], tmp_path / "run")
+    recorded = {"windows": [{"file": "x", "steps": 3}]}
+    monkeypatch.setattr(api, "record", lambda _: LaunchResult(0, folder, recorded, "3 steps timed, 3 recorded"))
+    assert cli.main(["profile", "--out", str(folder), "t.py"]) == 0
+    monkeypatch.setattr(api, "load", never)
+    assert cli.main(["explain", str(folder)]) == 0
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tracediag.cli import app
+from tracediag.comparing.pairrulefiles import load_pair_rules
 from tracediag.docgen import rule_pages
 from tracediag.kinds import KINDS, PHASES
 from tracediag.problems import PROBLEMS, Problem
@@ -37,7 +38,7 @@ counted, and the rest is used. Some problems lower the severity that findings ca
 
 def pages() -> dict[str, str]:
     """Path under docs/ -> text of every generated page."""
-    rules = {f"rules/{name}": text for name, text in rule_pages(load_rules()).items()}
+    rules = {f"rules/{name}": text for name, text in rule_pages(load_rules(), load_pair_rules()).items()}
     return {**rules, "schema.md": schema_page(), "commands.md": commands_page(), "health.md": health_page()}
 
 

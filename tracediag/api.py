@@ -111,9 +111,12 @@ def _compared(a: Any, b: Any, cache: bool, choice: dict[str, Any]) -> tuple[Comp
     """The comparison, and the runs of both sides with their reports."""
     from tracediag.baseline import names
     from tracediag.comparing.compare import compare_runs
+    from tracediag.comparing.pairrulefiles import load_pair_rules
 
+    choice["rules"] = list(choice.get("rules", ()))
+    pair_rules = load_pair_rules(choice["rules"])
     one, two = ([_read_run(run, cache, **choice) for run in (side if isinstance(side, list | tuple) else [side])] for side in (a, b))
-    return compare_runs(one, two, names(a, b)), one, two
+    return compare_runs(one, two, names(a, b), pair_rules), one, two
 
 
 def _read_run(

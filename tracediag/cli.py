@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path  # noqa: TC003  # typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -32,6 +32,7 @@ from tracediag.cliargs import (
 )
 from tracediag.cliattach import attach, post
 from tracediag.clicompare import compare
+from tracediag.clirules import rules_app
 from tracediag.console import emit, print_text, report_bug, say, working
 from tracediag.errors import InputError, TracediagError
 
@@ -53,7 +54,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-rules_app = typer.Typer(help="The rules: list them, show one rule's page, run the tests inside rule files.", rich_markup_mode=None)
 app.add_typer(rules_app, name="rules")
 
 
@@ -197,7 +197,7 @@ def _explain_run(folder: Path, form: Format, choice: Choice, quiet: bool, code: 
     """Explain a run directory and leave the report in it; no report when a script that failed left nothing to explain: its code says so."""
     try:
         with working("reading the trace", quiet):
-            report, drawn = _explained(folder, form, choice)
+            report, drawn = _explained(folder, form, choice, cache=True)
     except TracediagError as error:
         if not code:
             raise
@@ -236,52 +236,6 @@ def export(
 
 
 app.command()(attach)
-
-
-@rules_app.command("list")
-def rules_list(rules: RulesOption = None, debug: DebugOption = False) -> int:
-    """One line a rule: code, id, highest severity, title."""
-    from tracediag.rules import load_rules
-    from tracediag.settings import find
-
-    known = load_rules([*find().rules, *(rules or ())])
-    width = max(len(rule.id) for rule in known)
-    print_text("".join(f"{rule.code}  {rule.id:<{width}}  {rule.severity:<6}  {rule.title}\n" for rule in known))
-    return 0
-
-
-@rules_app.command("show")
-def rules_show(
-    rule: Annotated[str, typer.Argument(metavar="ID", help="Id or code of a rule.")], rules: RulesOption = None, debug: DebugOption = False
-) -> int:
-    """The page of one rule: what it means, how it is seen, what to do."""
-    from tracediag.docgen import rule_page
-    from tracediag.rules import load_rules, select_rules
-    from tracediag.settings import find
-
-    print_text(rule_page(select_rules(load_rules([*find().rules, *(rules or ())]), select=[rule])[0]))
-    return 0
-
-
-@rules_app.command("test")
-def rules_test(
-    path: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="Rule files or folders of them; default: all rules.")] = None,
-    debug: DebugOption = False,
-) -> int:
-    """Run the tests inside rule files; exit code 1 when one fails."""
-    from tracediag.rules import load_rules, rules_folder
-    from tracediag.ruletests import run_rule_tests
-
-    places = [place.resolve() for place in path or ()]
-    known = load_rules([place for place in places if not place.is_relative_to(rules_folder().resolve())], check_all=True)
-    wanted = [rule for rule in known if not places or any(Path(rule.path).resolve().is_relative_to(place) for place in places)]
-    if not wanted:
-        raise InputError(f"rules test: no rule in {', '.join(map(str, path or ()))}")
-    results = run_rule_tests(wanted)
-    failed = [result for result in results if result.problem]
-    print_text("".join(f"FAILED {result.rule}: {result.name}: {result.problem}\n" for result in failed))
-    print_text(f"{len(results) - len(failed)} passed, {len(failed)} failed\n")
-    return int(bool(failed))
 
 
 def _failing(report: Report | None, fail_on: FailOn) -> int:

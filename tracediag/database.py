@@ -53,11 +53,11 @@ def rows_frame(table: Table, rows: list[dict[str, Any]] | None) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def create(connection: duckdb.DuckDBPyConnection, table: Table, data: pd.DataFrame) -> None:
-    """One physical table with the schema's types, in the order of the frame."""
+def create(connection: duckdb.DuckDBPyConnection, table: Table, data: pd.DataFrame | None) -> None:
+    """One physical table with the schema's types, in the order of the frame; empty without one."""
     fields = ", ".join(f'"{c.name}" {c.type}' for c in table.columns)
     connection.execute(f'CREATE TABLE "{table.name}" ({fields})')
-    if len(data):
+    if data is not None and len(data):
         names = ", ".join(f'"{c.name}"' for c in table.columns)
         casts = ", ".join(f'CAST("{c.name}" AS {c.type})' for c in table.columns)
         connection.register("incoming", data)
@@ -119,8 +119,7 @@ def connect(frames: Mapping[str, pd.DataFrame]) -> duckdb.DuckDBPyConnection:
     connection.execute("SET temp_directory = ''")
     connection.execute("SET preserve_insertion_order = true")
     for table in TABLES:
-        data = frames.get(table.name)
-        create(connection, table, data if data is not None else rows_frame(table, None))
+        create(connection, table, frames.get(table.name))
     for text in views():
         connection.execute(text)
     for setting in (

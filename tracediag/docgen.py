@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from tracediag.comparing.pairrulefiles import PairRule
     from tracediag.findings import Fix
-    from tracediag.rule import Rule
+    from tracediag.rule import Param, Rule
 
-__all__ = ["rule_index", "rule_page", "rule_pages"]
+__all__ = ["pair_rule_page", "rule_index", "rule_page", "rule_pages"]
 
 _TRANSFORMS = {
     "drop": "The prediction takes the claimed time away.",
@@ -33,7 +34,7 @@ def rule_page(rule: Rule) -> str:
         f"## Why\n\n{rule.why}",
         "## What to do\n\n" + "\n\n".join(_fix(fix) for fix in rule.fix),
         f"**What it changes in training:** {rule.changes_training or 'nothing.'}",
-        _params(rule),
+        _params({"min_share": rule.min_share, **rule.params}),
         f"## How it is seen\n\n{_TRANSFORMS[rule.saving.transform]}\n\n```sql\n{rule.query}\n```",
         "## References\n\n" + "\n".join(f"- <{url}>" for url in rule.references) if rule.references else "",
     ]
@@ -61,19 +62,45 @@ def _fix(fix: Fix) -> str:
     return f"{text}\n\n```{language}\n{fix.code}\n```" if fix.code else text
 
 
-def _params(rule: Rule) -> str:
-    rows = {"min_share": rule.min_share, **rule.params}
+def pair_rule_page(rule: PairRule) -> str:
+    """The page of one rule about two traces, in Markdown."""
+    facts = {"used by": "`tracediag compare`", "severity, at most": rule.severity, "confidence": rule.confidence, "since": rule.since}
+    parts = [
+        f"# {rule.code} {rule.id}",
+        f"**{rule.title}**",
+        rule.summary,
+        "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts.items()),
+        f"## Why\n\n{rule.why}",
+        "## What to do\n\n" + "\n\n".join(_fix(fix) for fix in rule.fix) if rule.fix else "",
+        _params(rule.params) if rule.params else "",
+        f"## How it is seen\n\n```sql\n{rule.query}\n```",
+        "## References\n\n" + "\n".join(f"- <{url}>" for url in rule.references) if rule.references else "",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _params(rows: Mapping[str, Param]) -> str:
     lines = "\n".join(f"| `{name}` | {value} |" for name, value in sorted(rows.items()))
     return f"## Parameters\n\n| parameter | default |\n|---|---|\n{lines}"
 
 
-def rule_index(rules: Iterable[Rule]) -> str:
-    """The page that lists the rules."""
-    rows = "\n".join(f"| {rule.code} | [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.title} |" for rule in rules)
-    return f"# Rules\n\n| code | id | severity, at most | what it finds |\n|---|---|---|---|\n{rows}\n"
+def rule_index(rules: Iterable[Rule], pairs: Iterable[PairRule]) -> str:
+    """The page that lists the rules of one trace and those of two."""
+    head = "| code | id | severity, at most | what it finds |\n|---|---|---|---|"
+    return (
+        f"# Rules\n\n{head}\n{_index_rows(rules)}\n\n## Of two traces\n\n`tracediag compare` asks these.\n\n{head}\n{_index_rows(pairs)}\n"
+    )
 
 
-def rule_pages(rules: Iterable[Rule]) -> dict[str, str]:
+def _index_rows(rules: Iterable[Rule | PairRule]) -> str:
+    return "\n".join(f"| {rule.code} | [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.title} |" for rule in rules)
+
+
+def rule_pages(rules: Iterable[Rule], pairs: Iterable[PairRule]) -> dict[str, str]:
     """File name -> text of every page of the rules."""
-    rules = tuple(rules)
-    return {**{f"{rule.id}.md": rule_page(rule) for rule in rules}, "index.md": rule_index(rules)}
+    rules, pairs = tuple(rules), tuple(pairs)
+    return {
+        **{f"{rule.id}.md": rule_page(rule) for rule in rules},
+        **{f"{rule.id}.md": pair_rule_page(rule) for rule in pairs},
+        "index.md": rule_index(rules, pairs),
+    }

@@ -108,11 +108,17 @@ def check_query(rule: Rule, connection: duckdb.DuckDBPyConnection) -> list[str]:
     return problems + _check_output(rule, names) + _check_message(rule, names)
 
 
+_outputs: dict[str, dict[str, str]] = {}
+"""Query -> what it returns: the tables are the same for every trace, so that each query is asked once a process."""
+
+
 def output_columns(rule: Rule, connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Names and types of the columns that the query returns. Raises duckdb.Error."""
-    used = {name: value for name, value in rule.params.items() if name not in ENGINE_PARAMS}
-    cursor = connection.execute(f"SELECT * FROM (\n{rule.query}\n) AS claims LIMIT 0", used)
-    return {str(column[0]): str(column[1]) for column in cursor.description or []}
+    if rule.query not in _outputs:
+        used = {name: value for name, value in rule.params.items() if name not in ENGINE_PARAMS}
+        cursor = connection.execute(f"SELECT * FROM (\n{rule.query}\n) AS claims LIMIT 0", used)
+        _outputs[rule.query] = {str(column[0]): str(column[1]) for column in cursor.description or []}
+    return _outputs[rule.query]
 
 
 def _first_line(error: Exception) -> str:

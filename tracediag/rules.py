@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ def load_rules(extra: Iterable[str | Path] = (), *, check_all: bool = False, tes
     rules: list[Rule] = []
     problems: list[str] = []
     for path in [*bundled, *mine]:
-        rule, errors = parse_rule(path.read_text(encoding="utf-8"), path, tests=tests or path in mine)
+        rule, errors = parse_rule(path.read_text(encoding="utf-8"), path, tests=True) if path in mine else _bundled(path, tests)
         problems += [f"{path.name}: {error}" for error in errors]
         rules += [rule] if rule is not None else []
     problems += _clashes(rules)
@@ -40,10 +41,16 @@ def load_rules(extra: Iterable[str | Path] = (), *, check_all: bool = False, tes
     return tuple(sorted(rules, key=lambda rule: (rule.code, rule.id)))
 
 
+@cache
+def _bundled(path: Path, tests: bool) -> tuple[Rule | None, list[str]]:
+    """A rule file that comes with tracediag: it does not change while a process runs."""
+    return parse_rule(path.read_text(encoding="utf-8"), path, tests=tests)
+
+
 def _rule_files(place: Path) -> list[Path]:
-    """The rule files of a folder, or the one file named. Raises RuleError when there are none."""
+    """The rule files of a folder, or the one file named. Raises RuleError when there are none, not even rules about pairs."""
     files = sorted(place.glob("*.yaml")) if place.is_dir() else [place] if place.is_file() else []
-    if not files:
+    if not files and not any(place.glob("pairs/*.yaml")):
         raise RuleError(f"rules: {place}: no such rule file or folder of *.yaml files")
     return files
 

@@ -15,7 +15,8 @@ from tracediag.comparing.flops import HEAVY
 from tracediag.comparing.matching import match
 from tracediag.comparing.noise import apart, judge
 from tracediag.comparing.opdiff import op_diff
-from tracediag.comparing.pairrules import pair_rules, run_pair_rules
+from tracediag.comparing.pairrulefiles import load_pair_rules
+from tracediag.comparing.pairrules import run_pair_rules
 from tracediag.comparing.samework import per_sample, same_work
 from tracediag.comparing.settingsdiff import settings_of, settings_that_differ
 from tracediag.comparing.side import Run, Side, both_sides
@@ -26,6 +27,8 @@ from tracediag.comparison import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tracediag.comparing.pairrulefiles import PairRule
 
 __all__ = ["compare_runs"]
 
@@ -38,8 +41,8 @@ OFF = ("", "false", "False", "0", "null")
 Row = dict[str, Any]
 
 
-def compare_runs(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> Comparison:
-    """Compare the runs of two sides, at least one each. names: what to call the sides."""
+def compare_runs(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str], rules: Sequence[PairRule] | None = None) -> Comparison:
+    """Compare the runs of two sides, at least one each. names: what to call the sides; rules: about pairs, default: the bundled ones."""
     one, two = both_sides(a, b)
     work = same_work(one.work, two.work, (_in_products(one), _in_products(two)))
     sample = per_sample(one.work, two.work)
@@ -53,11 +56,11 @@ def compare_runs(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> 
     steps = all(side.report.steps["count"] for side in (one, two))
     step = _step(one, two, "sample" if sample else "step" if steps else "recording", rows)
     clear = _clear(one, two, step, settings)
-    pair = run_pair_rules(pair_rules(), _tables(one, two, work, step, settings, clear))
+    pair = run_pair_rules(load_pair_rules() if rules is None else rules, _tables(one, two, work, step, settings, clear))
     changed = bool(settings) or ops.changed > SAME_OPS or any(row["warning"] for row in work.values())
     identical = not changed and _identical(one, two)
     fixed = fixes(found, step["ratio"], changed, step["same_framework"])
-    seen = Evidence(step, work, found, fixed, pair, rows, ops.changed, identical, clear, _device(one, two))
+    seen = Evidence(step, work, found, fixed, pair, rows, ops.changed, identical, clear, _device(one, two), settings)
     return Comparison(
         tool={"name": "tracediag", "version": __version__}, a=_head(one, names[0]), b=_head(two, names[1]), same_work=work, step=step,
         difference=rows, ops=ops.told, findings=found, fixes=fixed, settings=settings, rules=pair,
@@ -66,12 +69,12 @@ def compare_runs(a: Sequence[Run], b: Sequence[Run], names: tuple[str, str]) -> 
 
 
 def _each_sample(side: Side, samples: int) -> Side:
-    """The side with times a sample instead of a step."""
+    """The side with times a sample instead of a step; counts stay those of a step."""
     whole = round(side.step.ns / samples)
     keys = list(side.parts)
     parts = dict(zip(keys, apportion([side.parts[key] for key in keys], whole), strict=True))
     step = replace(side.step, ns=whole, usual=round(side.step.usual / samples), samples=side.step.samples // samples)
-    groups = tuple(replace(group, ns=group.ns / samples, count=group.count / samples) for group in side.groups)
+    groups = tuple(replace(group, ns=group.ns / samples) for group in side.groups)
     return replace(side, parts=parts, step=step, runs=tuple(round(ns / samples) for ns in side.runs), groups=groups)
 
 
@@ -90,19 +93,20 @@ def _named(row: Row, a: Side, b: Side) -> Row:
 
 
 def _step(a: Side, b: Side, per: str, rows: Sequence[Row]) -> Row:
-    ratio = a.step.ns / b.step.ns if b.step.ns else None
+    ratio = a.step.ns / b.step.ns if a.step.ns and b.step.ns else None
     return {
         "a_ms": a.step.ns / MS, "b_ms": b.step.ns / MS, "ratio": ratio, "delta_ms": (a.step.ns - b.step.ns) / MS, "per": per,
         "basis": a.step.basis if a.step.basis == b.step.basis else "told", "same_framework": a.frameworks == b.frameworks,
         "attributed": attributed(rows), "noise": judge(a, b),
-        "a": _side_step(a), "b": _side_step(b),
+        "a": _side_step(a, per), "b": _side_step(b, per),
     }  # fmt: skip
 
 
-def _side_step(side: Side) -> Row:
-    """How the step time was found: count of steps, usual ms, recorded ms, the factor between them, long steps left out."""
+def _side_step(side: Side, per: str) -> Row:
+    """How the step time was found: of what, count of steps, usual ms, recorded ms, the factor between them, long steps left out."""
+    of = per if per == "sample" else "step" if side.report.steps["count"] else "recording"
     return {
-        "count": side.step.count, "usual_ms": side.step.usual / MS,
+        "per": of, "count": side.step.count, "usual_ms": side.step.usual / MS,
         "recorded_ms": None if side.recorded_ns is None else side.recorded_ns / MS, "scale": side.scale,
         "left_out_ms": [ns / MS for ns in side.step.left_out],
     }  # fmt: skip

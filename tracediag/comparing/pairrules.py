@@ -1,87 +1,73 @@
-"""Rules about pairs: one YAML file each, whose query looks at what the comparison found.
+"""Run the rules about pairs: put what the comparison found into tables, and ask each rule's query.
 
 The tables of a query: `work` (quantity, a, b, ratio, per, differs, time_share: largest part of a step in counted operations), `products`
-(side, op, phase, kind, shapes, flops), `step` (a_ms, b_ms, ratio, usual_ratio, clear, same_framework, same_script), `sides` (side,
-framework, script, version, newer, compiled, frameworks), `settings` (name, a, b). A row that the query returns is a finding; its columns
-are the facts of the message. Sides are 'A' and 'B'.
+(side, op, phase, kind, shapes, flops; calls, other_calls: products of this size a step, here and on the other side), `step` (a_ms,
+b_ms, ratio, usual_ratio, clear, same_framework, same_script), `sides` (side, framework, script, version, newer, compiled, frameworks),
+`settings` (name, a, b). A row that the query returns is a finding; its columns are the facts of the message. Sides are 'A' and 'B'.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import msgspec
-import yaml
 
+from tracediag.errors import RuleError
 from tracediag.evidence import fill_message
-from tracediag.findings import Fix  # noqa: TC001  # msgspec reads the annotations of PairRule
-from tracediag.places import rules_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["TABLES", "PairRule", "PairTest", "pair_rules", "run_pair_rules"]
+    from tracediag.comparing.pairrulefiles import PairRule
+
+__all__ = ["TABLES", "check_pair_queries", "run_pair_rule_tests", "run_pair_rules"]
 
 TABLES: dict[str, str] = {
     "work": "quantity VARCHAR, a DOUBLE, b DOUBLE, ratio DOUBLE, per VARCHAR, differs BOOLEAN, time_share DOUBLE",
-    "products": "side VARCHAR, op VARCHAR, phase VARCHAR, kind VARCHAR, shapes VARCHAR, flops DOUBLE",
+    "products": "side VARCHAR, op VARCHAR, phase VARCHAR, kind VARCHAR, shapes VARCHAR, flops DOUBLE, calls DOUBLE, other_calls DOUBLE",
     "step": "a_ms DOUBLE, b_ms DOUBLE, ratio DOUBLE, usual_ratio DOUBLE, clear BOOLEAN, same_framework BOOLEAN, same_script BOOLEAN",
     "sides": "side VARCHAR, framework VARCHAR, script VARCHAR, version VARCHAR, newer BOOLEAN, compiled BOOLEAN, frameworks INTEGER",
     "settings": "name VARCHAR, a VARCHAR, b VARCHAR",
 }
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-Rows = dict[str, list[dict[str, Any]]]
-
-
-@dataclass(frozen=True)
-class PairTest:
-    """One test in a rule file. given: rows of the tables; expect: fires, message_contains."""
-
-    name: str
-    given: Rows
-    expect: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class PairRule:
-    """A rule about two sides."""
-
-    id: str
-    code: str
-    title: str
-    severity: str
-    confidence: str
-    summary: str
-    why: str
-    fix: tuple[Fix, ...]
-    query: str
-    message: str
-    references: tuple[str, ...]
-    since: str
-    tests: tuple[PairTest, ...]
-    params: dict[str, float] = field(default_factory=dict)
-
-
-@cache
-def pair_rules(folder: Path | None = None) -> tuple[PairRule, ...]:
-    """The rules of a folder (default: those that come with tracediag) in order of code. Raises msgspec.ValidationError for a wrong file."""
-    files = sorted((folder or rules_folder() / "pairs").glob("*.yaml"))
-    rules = [msgspec.convert(yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER), PairRule) for file in files]
-    return tuple(sorted(rules, key=lambda rule: rule.code))
 
 
 def run_pair_rules(rules: Sequence[PairRule], tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[dict[str, Any], ...]:
-    """A finding for each rule whose query returns a row, in order of the rules."""
+    """A finding for each rule whose query returns a row, in order of the rules. Raises RuleError for a query that fails."""
     connection = _database(tables)
     try:
         found = [(rule, _first(connection, rule)) for rule in rules]
     finally:
         connection.close()
     return tuple(_finding(rule, facts) for rule, facts in found if facts is not None)
+
+
+def run_pair_rule_tests(rules: Iterable[PairRule]) -> tuple[tuple[str, str, str | None], ...]:
+    """Run every test of these rules: (id of the rule, name of the test, why it failed or None)."""
+    return tuple((rule.id, test.name, _problem(rule, test.given, test.expect)) for rule in rules for test in rule.tests)
+
+
+def _problem(rule: PairRule, given: Mapping[str, Any], expect: Mapping[str, Any]) -> str | None:
+    found = run_pair_rules([rule], given)
+    if bool(found) != expect["fires"]:
+        return f"expected {'a finding, got none' if expect['fires'] else 'silence, got: ' + found[0]['message']}"
+    wanted = str(expect.get("message_contains", ""))
+    return f"{wanted!r} is not in the message: {found[0]['message']}" if found and wanted not in found[0]["message"] else None
+
+
+def check_pair_queries(rules: Iterable[PairRule]) -> None:
+    """Ask each query of empty tables. Raises RuleError that lists those that fail, one a line."""
+    problems = []
+    connection = _database({})
+    try:
+        for rule in rules:
+            try:
+                _first(connection, rule)
+            except RuleError as error:
+                problems.append(str(error))
+    finally:
+        connection.close()
+    if problems:
+        raise RuleError("rules: " + "\n".join(problems))
 
 
 def _database(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> duckdb.DuckDBPyConnection:
@@ -98,7 +84,10 @@ def _database(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> duckdb.DuckD
 
 
 def _first(connection: duckdb.DuckDBPyConnection, rule: PairRule) -> dict[str, Any] | None:
-    answer = connection.execute(rule.query, rule.params) if rule.params else connection.execute(rule.query)
+    try:
+        answer = connection.execute(rule.query, rule.params) if rule.params else connection.execute(rule.query)
+    except duckdb.Error as error:
+        raise RuleError(f"rule {rule.id}: query: {str(error).splitlines()[0]}") from error
     names = [column[0] for column in answer.description or ()]
     row = answer.fetchone()
     return None if row is None else dict(zip(names, row, strict=True))

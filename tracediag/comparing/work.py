@@ -20,7 +20,7 @@ from tracediag.nesting import inherit
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tracediag.columns import IntArray
+    from tracediag.columns import Coded, IntArray
     from tracediag.comparing.parts import Parts
     from tracediag.trace import Trace
 
@@ -169,18 +169,22 @@ def _bytes(trace: Trace, inside: IntArray, steps: int) -> dict[str, float]:
     columns = [trace.strings(name) for name in ("kind", "in_shapes", "in_dtypes")]
     known = rows[np.logical_and.reduce([column.codes[rows] >= 0 for column in columns])]
     combos, index = combinations(columns[1].codes[known], columns[2].codes[known])
-    sizes = [_input_bytes(columns[1].values[shapes], columns[2].values[dtypes]) for shapes, dtypes in combos.tolist()]
+    shapes, dtypes = (_decoded(column, codes) for column, codes in zip(columns[1:], combos.T, strict=True))
+    sizes = [_input_bytes(*pair) for pair in zip(shapes, dtypes, strict=True)]
     moved = np.asarray(sizes, np.float64)[index]
     sums = np.bincount(columns[0].codes[known], weights=moved, minlength=len(columns[0].values)) if len(known) else ()
     return {name: round(float(value) / steps) for name, value in sorted(zip(columns[0].values, sums, strict=False)) if value}
 
 
-def _input_bytes(shapes: str, dtypes: str) -> int:
-    size = 0
-    for shape, dtype in zip(msgspec.json.decode(shapes), msgspec.json.decode(dtypes), strict=False):
-        if dtype and isinstance(shape, list):
-            size += _numel(shape) * _width(dtype)
-    return size
+def _decoded(column: Coded, codes: IntArray) -> list[list[Any]]:
+    """The JSON of each of these codes, in one go."""
+    found: list[list[Any]] = msgspec.json.decode(f"[{','.join([column.values[code] for code in codes.tolist()])}]")
+    return found
+
+
+def _input_bytes(shapes: list[Any], dtypes: list[Any]) -> int:
+    """Bytes of the inputs of one operator."""
+    return sum(_numel(shape) * _width(dtype) for shape, dtype in zip(shapes, dtypes, strict=False) if dtype and isinstance(shape, list))
 
 
 def _numel(shape: list[Any]) -> int:
