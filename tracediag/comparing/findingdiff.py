@@ -84,15 +84,17 @@ def fixes(findings: dict[str, tuple[Row, ...]], ratio: float | None, changed: bo
     Where the slower side has none, those of the faster one: they are gone, and it helped nothing. Where nothing changed (operations, work,
     settings), a finding of the faster side alone is none of its own: the same time is a larger share of a shorter step.
     ratio: step a / step b. measured: step with the finding by step without it, of all changes together; alone: there is no other finding.
-    held: it lies in the prediction, with some slack; None: nothing was predicted. A prediction is one of a fix, never of another
-    framework: between two there is none.
+    held: it lies in the prediction, with some slack; None: nothing was predicted. A prediction is one of a fix, never of another framework:
+    between two there is none. Without a ratio (a side shows no time) nothing is told.
     """
-    slower = "a" if (ratio or 1.0) >= 1 else "b"
+    if not ratio:
+        return ()
+    slower = "a" if ratio >= 1 else "b"
     side, found = slower, causes(findings, slower)
     if not found and changed:
         side = "ba"["ab".index(slower)]
         found = causes(findings, side)
-    measured = None if not ratio else ratio if side == "a" else 1 / ratio
+    measured = ratio if side == "a" else 1 / ratio
     predicted = [row["speedup"] if same_framework else None for row in found]
     return tuple(
         {
@@ -103,8 +105,8 @@ def fixes(findings: dict[str, tuple[Row, ...]], ratio: float | None, changed: bo
     )  # fmt: skip
 
 
-def _held(predicted: Row | None, measured: float | None) -> bool | None:
-    if predicted is None or measured is None:
+def _held(predicted: Row | None, measured: float) -> bool | None:
+    if predicted is None:
         return None
     high = predicted["high"]
     return bool(measured >= SLACK[0] * predicted["low"] and (high is None or measured <= SLACK[1] * high))

@@ -1,9 +1,9 @@
 """Match the operations of two sides by kind, shape and place in the step, not by name alone; what meets nothing is listed.
 
 In this order: the same name, shapes and strides; the same but for strides; products of the same size (a matrix product costs the same in
-every framework, and so do its gradients); the whole of an optimizer's update, fused or not; a fusion and the pointwise work of its phase;
-one kind of one phase; and pointwise work that only one side has goes to the product before it, as a bias does that the other side adds in
-one operation with it.
+every framework, and so do its gradients); the whole of an optimizer's update, fused or not; other products of one kind and phase, with an
+activation fused into them or not; a fusion and the pointwise work of its phase; one kind of one phase; and pointwise work that only one
+side has goes to the product before it, as a bias does that the other side adds in one operation with it.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def match(a: Sequence[OpGroup], b: Sequence[OpGroup], samples: tuple[int, int] =
     units += _take(
         "optimizer", left, right, lambda group, _: "update" if group.part.phase == "optimizer" and not group.part.owner else None
     )
+    units += _take("kind", left, right, lambda group, _: group.part if group.part.kind in HEAVY and not group.part.owner else None)
     units += _fusions(left, right)
     units += _take("kind", left, right, lambda group, _: group.part if group.part.kind or group.part.owner else None)
     units = _absorb(units, left, right)

@@ -102,7 +102,7 @@ def _differing(a: Work, b: Work, sizes: tuple[int, int]) -> list[Row]:
         for product in work.products:
             key = (product.phase, product.kind, product.flops / samples)
             if mine[key] > other[key] + TOLERANCE:
-                rows.append(_product(side, product, product.flops * (mine[key] - other[key]) / samples))
+                rows.append(_product(side, product, product.flops * (mine[key] - other[key]) / samples, (mine[key], other[key])))
     rows.sort(key=lambda row: (-row["flops"], row["side"], row["op"], str(row["shapes"])))
     kept: list[Row] = []
     for side in "ab":
@@ -110,8 +110,10 @@ def _differing(a: Work, b: Work, sizes: tuple[int, int]) -> list[Row]:
     return kept
 
 
-def _product(side: str, product: Product, extra: float) -> Row:
+def _product(side: str, product: Product, extra: float, counts: tuple[float, float]) -> Row:
+    """counts: products of this phase, kind and size a step, here and on the other side."""
     return {
         "side": side, "op": product.name, "phase": product.phase, "kind": product.kind, "shapes": product.shapes,
         "count_per_step": product.count, "flops_per_call": product.flops, "flops": extra,
+        "calls": counts[0], "other_calls": counts[1],
     }  # fmt: skip

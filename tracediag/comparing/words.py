@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["milliseconds", "part_name", "shapes_text", "stands", "times"]
+__all__ = ["SAME", "milliseconds", "part_name", "shapes_text", "stands", "times"]
 
+SAME = 1.005
+"""A ratio below this is told as the same time."""
 NAMED = {
     "evaluation": "evaluation inside the training",
     "long_steps": "steps far longer than usual, cause not recorded",
@@ -53,9 +55,11 @@ def milliseconds(value: float) -> str:
 def stands(step: Mapping[str, Any]) -> str:
     """'A takes 14 times as long as B (70.1 ms against 4.93 ms a step)'."""
     a, b, ratio = step["a_ms"], step["b_ms"], step["ratio"]
+    if not (a and b):
+        return "neither side shows any time" if a == b else f"only {'A' if a else 'B'} shows any time ({milliseconds(a or b)})"
     slow, fast, one, two = ("A", "B", a, b) if (ratio or 1) >= 1 else ("B", "A", b, a)
     factor = max(ratio, 1 / ratio) if ratio else 1.0
-    both = f"({milliseconds(one)} against {milliseconds(two)} a {step['per']})"
-    if factor < 1.005:
-        return f"the two take the same time ({milliseconds(one)} and {milliseconds(two)} a {step['per']})"
-    return f"{slow} takes {times(factor)} times as long as {fast} {both}"
+    word = "against" if factor >= SAME else "and"
+    per = [f"a {step[side.lower()]['per']}" for side in (slow, fast)]
+    both = f"({milliseconds(one)}{'' if per[0] == per[1] else f' {per[0]}'} {word} {milliseconds(two)} {per[1]})"
+    return f"{slow} takes {times(factor)} times as long as {fast} {both}" if factor >= SAME else f"the two take the same time {both}"

@@ -70,7 +70,9 @@ def _step(comparison: Comparison, side: str) -> tuple[str, str]:
     value = "?" if told[f"{side}_ms"] is None else phrases.duration(told[f"{side}_ms"])
     count, mad = told[side]["count"], told["noise"][f"{side}_mad_ms"]
     spread = f", ± {phrases.duration(mad)} between runs" if mad is not None else ""
-    return value, f"a {text(told['per'])}, {count} {'step' if count == 1 else 'steps'}{spread}"
+    per = told[side]["per"]
+    steps = "" if per == "recording" else f", {count} {'step' if count == 1 else 'steps'}"
+    return value, f"a {text(per)}{steps}{spread}"
 
 
 def _steps(comparison: Comparison) -> str:
@@ -204,8 +206,8 @@ def _told_findings(comparison: Comparison) -> Iterator[str]:
     for row in comparison.rules:
         yield f"{text(row['title'])} ({code(row['rule'])}): {text(row['message'])}"
     for row in comparison.fixes:
-        careful = f" Careful, this changes the training maths: {text(row['changes_training'])}" if row["changes_training"] else ""
-        yield f"{text(words.fixed(row))}.{careful}"
+        careful = f" Careful, its fix changes the training maths: {text(row['changes_training'])}" if row["changes_training"] else ""
+        yield f"{text(words.fixed(row, comparison.step['same_framework']))}.{careful}"
     for label, names in words.other_findings(comparison):
         yield f"{text(label[:1].upper() + label[1:])}: {text(names)}"
 

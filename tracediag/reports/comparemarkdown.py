@@ -37,8 +37,15 @@ def _parts(comparison: Comparison) -> Iterator[Part]:
         told = gfm.text(phrases.clip(f"{row['title']} ({row['rule']}): {row['message']}", 600))
         yield Part(f"- {told}\n", (Loss((FINDINGS,), "findings"),))
     for row in comparison.fixes:
-        careful = f" Changes the training maths: {gfm.text(phrases.clip(row['changes_training'], 300))}" if row["changes_training"] else ""
-        yield Part(f"- {gfm.text(phrases.clip(words.fixed(row), 400))}.{careful}\n", (Loss((FINDINGS,), "findings"),))
+        careful = (
+            f" Its fix changes the training maths: {gfm.text(phrases.clip(row['changes_training'], 300))}"
+            if row["changes_training"]
+            else ""
+        )
+        yield Part(
+            f"- {gfm.text(phrases.clip(words.fixed(row, comparison.step['same_framework']), 400))}.{careful}\n",
+            (Loss((FINDINGS,), "findings"),),
+        )
     for label, names in words.other_findings(comparison):
         yield Part(f"- findings {label}: {gfm.text(phrases.clip(names, 600))}\n", (Loss((FINDINGS,), "findings"),))
     if comparison.settings:

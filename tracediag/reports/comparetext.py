@@ -102,8 +102,9 @@ def _op(op: Mapping[str, Any], width: int) -> Iterator[tuple[str, str, str]]:
         return
     for side, other, sign in ((one, two, "A"), (two, one, "B")):
         if side:
-            name = _named(phrases.number(side["count_per_step"]), side, width - 5 if other is None else width - 2)
-            yield f"{name} only" if other is None else name, _time(side) if sign == "A" else "", _time(side) if sign == "B" else ""
+            alone = other is None and side["op"]
+            name = _named(phrases.number(side["count_per_step"]), side, width - 5 if alone else width - 2)
+            yield f"{name} only" if alone else name, _time(side) if sign == "A" else "", _time(side) if sign == "B" else ""
 
 
 def _time(side: Mapping[str, Any]) -> str:
@@ -126,9 +127,9 @@ def _findings(comparison: Comparison) -> Iterator[tuple[str, RenderableType]]:
     for row in comparison.rules:
         yield "Pair", Text(phrases.line(f"{row['title']} ({row['rule']}): {row['message']}"))
     for row in comparison.fixes:
-        yield "Finding", Text(words.fixed(row), style="" if row["held"] is not False else "yellow")
+        yield "Finding", Text(words.fixed(row, comparison.step["same_framework"]), style="" if row["held"] is not False else "yellow")
         if row["changes_training"]:
-            yield "Careful", Text(f"changes the training maths: {phrases.line(row['changes_training'])}", style="yellow")
+            yield "Careful", Text(f"its fix changes the training maths: {phrases.line(row['changes_training'])}", style="yellow")
     for label, names in words.other_findings(comparison):
         yield "Also", Text(f"{label}: {names}", style="dim")
     settings = comparison.settings

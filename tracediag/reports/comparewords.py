@@ -37,8 +37,8 @@ def head(side: Mapping[str, Any]) -> str:
 def step(comparison: Comparison, name: str) -> str:
     """'70.1 ms a step (usual step 30 ms), noise ± 1 ms'."""
     told, side = comparison.step, comparison.step[name]
-    text = f"{phrases.duration(told[f'{name}_ms'])} a {told['per']}"
-    if side["count"] and told["per"] != "recording":
+    text = f"{phrases.duration(told[f'{name}_ms'])} a {side['per']}"
+    if side["count"] and side["per"] != "recording":
         text += f", from {side['count']} {'step' if side['count'] == 1 else 'steps'}"
     noise = told["noise"][f"{name}_mad_ms"]
     if noise is not None:
@@ -46,7 +46,8 @@ def step(comparison: Comparison, name: str) -> str:
     if side["left_out_ms"]:
         longest = phrases.duration(side["left_out_ms"][0])
         count = len(side["left_out_ms"])
-        text += f"; {count} far longer {'step' if count == 1 else 'steps'} (up to {longest}) of unknown cause left out"
+        told_long = f"a far longer step ({longest})" if count == 1 else f"{count} far longer steps (up to {longest})"
+        text += f"; {told_long} of unknown cause left out"
     return text
 
 
@@ -113,9 +114,11 @@ def shown(comparison: Comparison, most: int) -> list[dict[str, Any]]:
     return [row for row in rows[:most] if abs(row["delta_ms"]) >= limit and row["delta_ms"]]
 
 
-def fixed(row: Mapping[str, Any]) -> str:
-    """One finding that is gone or new: what was predicted and what came."""
+def fixed(row: Mapping[str, Any], same_framework: bool) -> str:
+    """One finding that is gone or new: what was predicted and what came. Between two frameworks nothing was fixed: where it is found."""
     gone = row["state"] == "gone"
+    if not same_framework:
+        return f"“{phrases.line(row['title'])}” is found in {'A' if gone else 'B'} only ({row['rule']})"
     text = f"“{phrases.line(row['title'])}” is {'gone in B' if gone else 'new in B'} ({row['rule']})"
     predicted = row["predicted"]
     if predicted is not None:
