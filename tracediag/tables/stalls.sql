@@ -96,14 +96,15 @@ SELECT op_id, name, rank, step, lane, source, start_ns, end_ns - start_ns, end_n
   CASE WHEN bytes <= 64 THEN 'readback' ELSE 'copy' END
 FROM fetches;
 
--- stalls: one row a piece of idle time (gap_id) that a blocking call (op_id) brings about. Without the call the host would be ahead by the
+-- stalls: one row a piece of idle time (gap_id) that a blocking call (op_id) brings about. Without it the host would be ahead by the
 -- time that it stood still in it; this lead is used up by all idle time that follows, over many launches and into the next step, and what it
 -- covers would be gone. lead_ns: the lead that is left there.
 --
 -- A lead adds to what an earlier call left of its own; idle time is charged to the last call whose lead is not used up yet, so that no call
--- pays for more than it waited (a piece is charged whole or not at all, as its middle falls). Idle time that others own (input, compilation, long launches) uses the lead up as well and is not charged.
--- No lead is gained by waiting for other ranks in a collective, nor by a thread that launches no kernel, and none outlasts a call of the
--- driver's allocator, which may wait itself. Jobs with several devices a process are left out.
+-- pays for more than it waited (a piece is charged whole or not at all, as its middle falls). Idle time that others own (input, compilation,
+-- long launches) uses the lead up as well and is not charged. No lead is gained by waiting for other ranks in a collective, nor by a thread
+-- that launches no kernel, and none outlasts a call of the driver's allocator, which may wait itself. Jobs with several devices a process
+-- are left out.
 CREATE VIEW stalls AS
 WITH lone AS (
   SELECT rank, min(device) AS device FROM gaps GROUP BY rank HAVING count(DISTINCT device) = 1
@@ -119,15 +120,17 @@ met AS (
 ),
 -- in the order of time: what adds to the lead, what uses it up, what ends it
 events AS (
-  SELECT coalesce(b.rank, -1) AS place, b.end_ns AS at_ns, b.op_id, NULL::BIGINT AS gap_id, b.step, greatest(b.dur_ns - coalesce(m.ns, 0), 0) AS change, 0 AS ends
+  SELECT coalesce(b.rank, -1) AS place, b.end_ns AS at_ns, b.op_id, NULL::BIGINT AS gap_id, b.step,
+    greatest(b.dur_ns - coalesce(m.ns, 0), 0) AS change, false AS open, 0 AS ends
   FROM blocking b LEFT JOIN met m ON m.op_id = b.op_id
   WHERE b.step IS NOT NULL AND (b.lane IN (SELECT lane FROM launching) OR b.op_id IN (SELECT op_id FROM fetches))
   UNION ALL
-  SELECT coalesce(g.rank, -1), g.start_ns, NULL, g.gap_id, g.step, -g.dur_ns, 0
+  SELECT coalesce(g.rank, -1), g.start_ns, NULL, g.gap_id, g.step, -g.dur_ns,
+    g.owner IN ('op', 'python', 'runtime', 'launch', 'queue') AND g.next_op_id IS NOT NULL, 0
   FROM gaps g JOIN lone l ON l.rank IS NOT DISTINCT FROM g.rank AND l.device = g.device
   WHERE (SELECT count(*) FROM blocking) > 0
   UNION ALL
-  SELECT coalesce(rank, -1), start_ns + dur_ns, NULL, NULL, step, 0, 1
+  SELECT coalesce(rank, -1), start_ns + dur_ns, NULL, NULL, step, 0, false, 1
   FROM ops WHERE role = 'runtime' AND place = 'host' AND kind = 'alloc' AND dur_ns >= 20000 AND lane IN (SELECT lane FROM launching)
 ),
 stretched AS (
@@ -148,17 +151,24 @@ leads AS (
   FROM led WINDOW w AS (PARTITION BY place, stretch ORDER BY at_ns, op_id NULLS LAST, gap_id NULLS FIRST)
 ),
 missed AS (
-  SELECT l.*, l.lead - g.dur_ns / 2 AS middle FROM leads l JOIN gaps g ON g.gap_id = l.gap_id
-  WHERE g.owner IN ('op', 'python', 'runtime', 'launch', 'queue') AND g.next_op_id IS NOT NULL AND l.lead > g.dur_ns / 2
+  SELECT place, stretch, number, gap_id, step, -change AS idle_ns, lead, lead + change / 2 AS middle FROM leads WHERE open AND lead + change / 2 > 0
 ),
--- a call's own lead lies above what there was when it came; looked for among the last calls only, which bounds the work
+-- a call's own lead lies above what there was when it came: mostly that of the last call; looked for among the last ones only, which
+-- bounds the work
+nearest AS (
+  SELECT m.gap_id, c.op_id, c.step
+  FROM missed m JOIN leads c ON c.place = m.place AND c.stretch = m.stretch AND c.number = m.number AND c.op_id IS NOT NULL
+  WHERE c.lead < m.middle
+),
 charged AS (
-  SELECT m.gap_id, arg_max(c.op_id, c.number) AS op_id, arg_max(c.step, c.number) AS step
-  FROM (SELECT gap_id, place, stretch, middle, number, unnest(range(16)) AS back FROM missed) m
+  SELECT * FROM nearest
+  UNION ALL
+  SELECT m.gap_id, arg_max(c.op_id, c.number), arg_max(c.step, c.number)
+  FROM (SELECT *, unnest(range(1, 16)) AS back FROM missed WHERE gap_id NOT IN (SELECT gap_id FROM nearest)) m
   JOIN leads c ON c.place = m.place AND c.stretch = m.stretch AND c.number = m.number - m.back AND c.op_id IS NOT NULL
   WHERE c.lead < m.middle
   GROUP BY m.gap_id
 )
-SELECT c.op_id, m.gap_id, m.step, (-m.change)::BIGINT AS idle_ns, m.lead::BIGINT AS lead_ns
+SELECT c.op_id, m.gap_id, m.step, m.idle_ns::BIGINT AS idle_ns, m.lead::BIGINT AS lead_ns
 FROM missed m JOIN charged c ON c.gap_id = m.gap_id
 WHERE m.step IS NULL OR m.step <= c.step + 1;
