@@ -24,8 +24,9 @@ def settings_of(side: Side) -> dict[str, str]:
 def _settings(side: Side) -> Iterator[tuple[str, str]]:
     facts = side.trace.facts if side.trace is not None else {}
     for row in facts.get("flags") or ():
-        if row.get("value") is not None and not str(row["flag"]).startswith(LEFT_OUT):
-            yield str(row["flag"]), _text(row["value"])
+        name = str(row["flag"])
+        if row.get("value") is not None and not name.startswith(LEFT_OUT) and not name.endswith(".source"):  # a line is no setting
+            yield name, _text(row["value"])
     run = side.report.run or {}
     if not facts.get("flags"):
         for name, version in (run.get("versions") or {}).items():
