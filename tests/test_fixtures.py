@@ -88,6 +88,13 @@ def test_cause_comes_first_on_the_slow_side(name: str) -> None:
     assert {finding.rule for finding in findings} & set(facts["never"]) == set()
 
 
+@pytest.mark.parametrize("name", [name for name in PAIRS if "lines" in expected(name)])
+def test_cause_is_named_where_it_is_made(name: str) -> None:
+    first = {finding.rule: f"{finding.where[0].file}:{finding.where[0].line}" for finding in loud(name, "slow") if finding.where}
+    lines = expected(name)["lines"]
+    assert {rule: first.get(rule) for rule in lines} == lines
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_cause_is_gone_on_the_fast_side(name: str) -> None:
     assert {finding.rule for finding in loud(name, "fast")} & set(expected(name)["top"]) == set()
