@@ -23,7 +23,17 @@ def step(a: float, b: float, **more: Any) -> dict[str, Any]:
     per = {"per": "step"}
     noise = {"known": False, "change": "unknown"}
     ratio = a / b if a and b else None
-    told = {"a_ms": a, "b_ms": b, "ratio": ratio, "per": "step", "same_framework": True, "noise": noise, "a": per, "b": per}
+    told = {
+        "basis": "recorded",
+        "a_ms": a,
+        "b_ms": b,
+        "ratio": ratio,
+        "per": "step",
+        "same_framework": True,
+        "noise": noise,
+        "a": per,
+        "b": per,
+    }
     return {**told, **more}
 
 
@@ -165,3 +175,27 @@ def test_between_frameworks_nothing_is_gone():
     row = {"rule": "x", "title": "T", "state": "gone", "predicted": None, "measured": 5.0, "alone": True, "held": None}
     assert comparewords.fixed(row, False) == "“T” is found in A only (x)"
     assert "is gone in B" in comparewords.fixed(row, True)
+
+
+def test_what_a_report_does_not_tell_is_neither_changed_nor_a_setting_that_differs():
+    rows = [{"name": "aten::mm", "start_ns": 0, "dur_ns": 900, "in_shapes": "[[4,8],[8,16]]"}]
+    run = {"script": "train.py", "framework": "torch", "versions": {"torch": "2.13"}, "flags": {"torch.num_threads": 2}}
+    trace = Trace.from_rows({"ops": rows, "steps": [{"step": 1, "start_ns": 0, "end_ns": 1000}], "run": run})
+    report = tracediag.explain(trace, select=["float64"])
+    told = compare_runs([(None, report)], [(trace, report)], ("a", "b"))
+    assert told.settings == ()
+    assert told.ops["changed_share"] == 0
+    text = render_comparison(told, "text")
+    assert "hardly any operation" not in text
+    assert " only" not in text
+
+
+def test_markdown_lists_the_operations_of_the_largest_parts():
+    def run(duration: int) -> Any:
+        rows = [{"name": "aten::mm", "start_ns": 0, "dur_ns": duration, "in_shapes": "[[4,8],[8,16]]", "source": "train.py:7"}]
+        trace = Trace.from_rows({"ops": rows, "steps": [{"step": 1, "start_ns": 0, "end_ns": 1000}]})
+        return trace, tracediag.explain(trace, select=["float64"])
+
+    text = render_comparison(compare_runs([run(900)], [run(300)], ("a", "b")), "markdown")
+    assert "<summary>Operations of the largest parts</summary>" in text
+    assert "1 x `aten::mm 4x8, 8x16`, train.py:7" in text

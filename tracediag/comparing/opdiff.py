@@ -39,7 +39,7 @@ def op_diff(a: Side, b: Side, units: Sequence[Unit]) -> OpDiff:
     matched = [unit for unit in work if unit.a and unit.b]
     only_a, only_b = [unit for unit in work if not unit.b], [unit for unit in work if not unit.a]
     differs = [unit for unit in matched if unit.by != "name" or not _same_count(*(sum(g.count for g in side) for side in (unit.a, unit.b)))]
-    changed = _changed(a.groups, b.groups)
+    changed = _changed(a.groups, b.groups) if a.trace is not None and b.trace is not None else 0.0  # a report tells no operations
     told = {
         "matched": dict(sorted(Counter(unit.by for unit in matched).items())),
         "only_a": _rows(only_a), "only_b": _rows(only_b), "changed": _rows(differs), "largest": _rows(matched),

@@ -57,8 +57,10 @@ def _text(value: Any) -> str:
 
 
 def settings_that_differ(a: Side, b: Side) -> tuple[dict[str, Any], ...]:
-    """[{name, a, b}] in order of names; of two frameworks only what both have (versions, devices, environment)."""
+    """[{name, a, b}] in order of names; of two frameworks, or beside a report, only what both have (versions, devices)."""
     one, two = settings_of(a), settings_of(b)
     same = a.frameworks == b.frameworks
-    names = sorted({*one, *two}) if same else sorted(name for name in {*one} & {*two} if not name.startswith("optimizer"))
+    told = a.trace is not None and b.trace is not None
+    names = sorted({*one, *two} if same and told else {*one} & {*two})
+    names = names if same else [name for name in names if not name.startswith("optimizer")]
     return tuple({"name": name, "a": one.get(name), "b": two.get(name)} for name in names if one.get(name) != two.get(name))

@@ -186,7 +186,7 @@ def _known_work(seen: Evidence) -> str:
     told = ""
     if not step["same_framework"] and not any(seen.work[name]["warning"] for name in ("flops", "forward_flops", "parameters")):
         told = "; both do the same work" if known else "; whether both do the same work is not known"
-    elif step["same_framework"] and not known and seen.changed >= UNLIKE:
+    elif step["same_framework"] and step["basis"] != "told" and not known and seen.changed >= UNLIKE:
         told = "; hardly any operation is the same on both sides"
     if not seen.alike:
         side = "a" if step["a"]["per"] == "recording" else "b"
@@ -195,6 +195,8 @@ def _known_work(seen: Evidence) -> str:
 
 
 def _same_ops(seen: Evidence) -> str:
+    if seen.step["basis"] == "told":
+        return "a report does not tell the operations"
     return "the same operations" if seen.changed < SEEN else f"operations that differ take {100 * seen.changed:.1f} % of the steps"
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracediag.reports import comparewords as words
 from tracediag.reports import gfm, phrases
 from tracediag.reports.budget import Loss, Part, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tracediag.comparison import Comparison
 
@@ -17,7 +17,9 @@ __all__ = ["render"]
 
 PARTS = 12
 NOTE = "*Left out to stay under the length of a comment: {}. `--format json` has everything.*"
-SETTINGS, FINDINGS, WORK, DIFFERENCE = range(4)
+OPS_PARTS, OPS_OF = 4, 4
+"""Parts whose operations are told, and how many of each."""
+OPERATIONS, SETTINGS, FINDINGS, WORK, DIFFERENCE = range(5)
 """What gives way first, in this order."""
 
 
@@ -33,6 +35,7 @@ def _parts(comparison: Comparison) -> Iterator[Part]:
     yield Part(f"## {gfm.text(phrases.clip(comparison.verdict['text'], 800))}\n\n{'<br>'.join(facts)}\n\n")
     yield Part(_work(comparison), (Loss((WORK,), "table of the work"),))
     yield Part(_difference(comparison), (Loss((DIFFERENCE,), "table of the difference"),))
+    yield Part(_operations(comparison), (Loss((OPERATIONS,), "operations"),))
     for row in comparison.rules:
         told = gfm.text(phrases.clip(f"{row['title']} ({row['rule']}): {row['message']}", 600))
         yield Part(f"- {told}\n", (Loss((FINDINGS,), "findings"),))
@@ -70,11 +73,41 @@ def _difference(comparison: Comparison) -> str:
         times = [phrases.duration(row["a_ms"]), phrases.duration(row["b_ms"]), words.signed(row["delta_ms"])]
         rows.append([gfm.text(phrases.clip(row["what"], 120)), *times, gfm.text(phrases.clip(cause, 120))])
     step = comparison.step
-    rest = step["delta_ms"] - sum(row["delta_ms"] for row in shown)
-    rows.append(["smaller parts", "", "", words.signed(rest), ""])
+    count, *rest = words.smaller(comparison, shown)
+    if count:
+        rows.append([f"{count} smaller {'part' if count == 1 else 'parts'}", *rest, ""])
     whole = [phrases.duration(step["a_ms"]), phrases.duration(step["b_ms"]), words.signed(step["delta_ms"])]
     rows.append([f"**whole {step['per']}**", *whole, ""])
     return f"{gfm.table(['Where', 'A', 'B', 'A - B', 'Finding'], 'lrrrl', rows)}\n\n"
+
+
+def _operations(comparison: Comparison) -> str:
+    """The operations of the largest parts on both sides, folded; '' where none is known."""
+    if comparison.verdict["outcome"] == "identical":
+        return ""
+    rows = [
+        [gfm.text(part["what"]) if i == 0 else "", _op(op["a"]), _op(op["b"]), _time(op["a"]), _time(op["b"])]
+        for part in words.shown(comparison, OPS_PARTS)
+        for i, op in enumerate(part["ops"][:OPS_OF])
+    ]
+    table = gfm.table(["Where", "In A, a step", "In B, a step", "A", "B"], "lllrr", rows)
+    return f"{gfm.details('Operations of the largest parts', table)}\n\n" if rows else ""
+
+
+def _op(side: Mapping[str, Any] | None) -> str:
+    """Count, name, shapes and line; '' where a side has none of it."""
+    if side is None:
+        return ""
+    if not side["op"]:
+        return "nothing recorded on the host"
+    name = f"{side['op']} {phrases.shapes(side['shapes'])}".strip()
+    others = f" and {len(side['others'])} more" if side["others"] else ""
+    place = f", {gfm.text(phrases.clip(side['source'], 60))}" if side["source"] else ""
+    return f"{phrases.number(side['count_per_step'])} x {gfm.cell(phrases.shorten(name, 60))}{others}{place}"
+
+
+def _time(side: Mapping[str, Any] | None) -> str:
+    return "" if side is None else phrases.duration(side["ms_per_step"])
 
 
 def _settings(comparison: Comparison) -> str:

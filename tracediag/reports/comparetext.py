@@ -72,20 +72,19 @@ def _difference(comparison: Comparison, width: int) -> Table:
     """The largest parts, the operations of the first of them, what is left, and the sum."""
     table = _table("", "A", "B", "A - B")
     free = width - LABEL - 34
-    rows = words.shown(comparison, PARTS)
+    rows, traces = words.shown(comparison, PARTS), not (comparison.a["only_report"] or comparison.b["only_report"])
     for i, row in enumerate(rows):
         name = Text(phrases.clip(row["what"], free))
         table.add_row(name, *(phrases.duration(row[key]) for key in ("a_ms", "b_ms")), Text(words.signed(row["delta_ms"]), style="bold"))
         for op in row["ops"][: OPS_OF if i < OPS_OF else 1]:
-            for cells in _op(op, free - 2):
+            for cells in _op(op, free - 2, traces):
                 table.add_row(*(Text(cell, style="dim") for cell in cells), "")
         if row["cause"]:
             table.add_row(Text(f"  ↳ {phrases.clip(row['cause']['title'], free - 4)}", style="green"), "", "", "")
     step = comparison.step
-    rest = [sum(row[key] for row in comparison.difference) - sum(row[key] for row in rows) for key in ("a_ms", "b_ms", "delta_ms")]
-    left = len(comparison.difference) - len(rows)
-    if left:
-        table.add_row(f"{left} smaller parts", phrases.duration(rest[0]), phrases.duration(rest[1]), words.signed(rest[2]))
+    count, *rest = words.smaller(comparison, rows)
+    if count:
+        table.add_row(f"{count} smaller {'part' if count == 1 else 'parts'}", *rest)
     total = (phrases.duration(step["a_ms"]), phrases.duration(step["b_ms"]), Text(words.signed(step["delta_ms"]), style="bold"))
     table.add_row(Text(f"whole {step['per']}", style="bold"), *total)
     if step["attributed"] is not None and step["attributed"] < 0.9:
@@ -93,8 +92,11 @@ def _difference(comparison: Comparison, width: int) -> Table:
     return table
 
 
-def _op(op: Mapping[str, Any], width: int) -> Iterator[tuple[str, str, str]]:
-    """(name, time in A, time in B) of an operation; a line a side where the sides have other names for it."""
+def _op(op: Mapping[str, Any], width: int, traces: bool) -> Iterator[tuple[str, str, str]]:
+    """(name, time in A, time in B) of an operation; a line a side where the sides have other names for it.
+
+    traces: both sides tell their operations, so that one may be told to be on one side only.
+    """
     one, two = op["a"], op["b"]
     if one and two and (one["op"], one["shapes"]) == (two["op"], two["shapes"]):
         counts = [phrases.number(side["count_per_step"]) for side in (one, two)]
@@ -102,7 +104,7 @@ def _op(op: Mapping[str, Any], width: int) -> Iterator[tuple[str, str, str]]:
         return
     for side, other, sign in ((one, two, "A"), (two, one, "B")):
         if side:
-            alone = other is None and side["op"]
+            alone = traces and other is None and side["op"]
             name = _named(phrases.number(side["count_per_step"]), side, width - 5 if alone else width - 2)
             yield f"{name} only" if alone else name, _time(side) if sign == "A" else "", _time(side) if sign == "B" else ""
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from tracediag.reports import phrases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tracediag.comparison import Comparison
 
-__all__ = ["WORK", "amount", "basis", "fixed", "head", "other_findings", "ratio", "shown", "signed", "step", "work_rows"]
+__all__ = ["WORK", "amount", "basis", "fixed", "head", "other_findings", "ratio", "shown", "signed", "smaller", "step", "work_rows"]
 
 WORK = {
     "batch": "samples a step", "flops": "operations", "forward_flops": "of the forward pass", "parameters": "parameters",
@@ -112,6 +112,13 @@ def shown(comparison: Comparison, most: int) -> list[dict[str, Any]]:
     rows = list(comparison.difference)
     limit = LEAST_SHARE * max((abs(row["delta_ms"]) for row in rows), default=0.0)
     return [row for row in rows[:most] if abs(row["delta_ms"]) >= limit and row["delta_ms"]]
+
+
+def smaller(comparison: Comparison, rows: Sequence[Mapping[str, Any]]) -> tuple[int, str, str, str]:
+    """The parts beyond those shown: how many, and their times in A, in B, and the difference."""
+    rest = [sum(row[key] for row in comparison.difference) - sum(row[key] for row in rows) for key in ("a_ms", "b_ms", "delta_ms")]
+    one, two, delta = (round(ms, 6) + 0.0 for ms in rest)
+    return len(comparison.difference) - len(rows), phrases.duration(one), phrases.duration(two), signed(delta)
 
 
 def fixed(row: Mapping[str, Any], same_framework: bool) -> str:
