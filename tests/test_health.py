@@ -61,6 +61,8 @@ def test_work_of_one_stream_that_overlaps():
 def test_recording_that_slows_the_steps():
     series = [{"wall_ns": 500}] * 5
     assert ids({"ops": [{"name": "aten::mm", "start_ns": 0}], "steps": STEPS, "step_series": series}) == ["profiler-overhead"]
+    compiling = {"name": "compile", "kind": "compile", "start_ns": 0, "dur_ns": 5_000_000}
+    assert ids({"ops": [compiling], "steps": STEPS, "step_series": series}) == []
     assert ids({"ops": [{"name": "aten::mm", "start_ns": 0}], "steps": STEPS, "step_series": [{"wall_ns": 990}] * 5}) == []
 
 

@@ -20,6 +20,8 @@ __all__ = ["check_trace"]
 OVERHEAD = 1.2
 OVERLAP = 0.01
 FEW_STEPS = 3
+COMPILING = 0.1
+"""Part of the recorded steps in compilation from which on their length says nothing about the profiler."""
 CHECKS = (no_device, unlinked, capture_cut_off, unrecorded_work, clock_skew)
 
 
@@ -104,10 +106,17 @@ def _stream_overlap(trace: Trace) -> Iterator[Health]:
 def _overhead(trace: Trace) -> Iterator[Health]:
     stats = trace.step_stats()
     profiled, free = stats["median_ms"], stats["unprofiled_median_ms"]
-    if profiled and free and profiled > OVERHEAD * free:
+    if profiled and free and profiled > OVERHEAD * free and not _compiling(trace):
         yield Health(
             "profiler-overhead",
             "info",
             f"a recorded step takes {profiled:.3g} ms, one without the profiler {free:.3g} ms",
             "the profiler slows small host operations more than others: host shares are upper bounds",
         )
+
+
+def _compiling(trace: Trace) -> bool:
+    """Whether the recorded steps are long because something was compiled in them, not because they were recorded."""
+    rows = trace.strings("kind").isin(["compile"]) & (trace.step_row >= 0)
+    table = trace.step_table
+    return total(merge(trace.start[rows], trace.end[rows])) > COMPILING * int((table.end - table.start).sum())
