@@ -81,6 +81,22 @@ def test_waiting_for_data_behind_the_call_belongs_to_the_loader() -> None:
     assert int(trace.sql("SELECT sum(idle_ns) AS ns FROM stalls")["ns"][0]) < 20_000
 
 
+@pytest.mark.parametrize(("iterator", "charged"), [("_MultiProcessingDataLoaderIter", False), ("_SingleProcessDataLoaderIter", True)])
+def test_no_lead_outlasts_a_wait_for_other_processes(iterator: str, charged: bool) -> None:
+    """The host waits 3 ms for the device, then 1.2 ms for a batch: made by itself it would be made earlier, made by others it would not."""
+    rows: list[dict[str, Any]] = [
+        {"name": "cudaLaunchKernel", "role": "runtime", "start_ns": 0, "dur_ns": 5_000},
+        {"name": "gemm_kernel", "place": "device", "launch": 0, "start_ns": 10_000, "dur_ns": 3_000_000},
+        synchronise(end=3_015_000),
+        {"name": f"enumerate(DataLoader)#{iterator}.__next__", "role": "annotation", "start_ns": 3_016_000, "dur_ns": 1_200_000},
+        {"name": "cudaLaunchKernel", "role": "runtime", "start_ns": 4_500_000, "dur_ns": 5_000},
+        {"name": "gemm_kernel", "place": "device", "launch": 4, "start_ns": 4_510_000, "dur_ns": 200_000},
+    ]
+    trace = Trace.from_rows({"steps": [{"step": 0, "start_ns": 0, "end_ns": 5_000_000}], "ops": rows})
+    found = int(trace.sql("SELECT coalesce(sum(idle_ns), 0) AS ns FROM stalls")["ns"][0])
+    assert (found > 250_000) is charged
+
+
 def test_a_call_that_nothing_follows_brings_nothing_about() -> None:
     trace = step_with([synchronise("cudaDeviceSynchronize", start=620_000, end=900_000)])
     assert len(trace.sql("SELECT * FROM stalls")) == 0

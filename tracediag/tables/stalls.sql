@@ -103,8 +103,8 @@ FROM fetches;
 -- A lead adds to what an earlier call left of its own; idle time is charged to the last call whose lead is not used up yet, so that no call
 -- pays for more than it waited (a piece is charged whole or not at all, as its middle falls). Idle time that others own (input, compilation,
 -- long launches) uses the lead up as well and is not charged. No lead is gained by waiting for other ranks in a collective, nor by a thread
--- that launches no kernel, and none outlasts a call of the driver's allocator, which may wait itself. Jobs with several devices a process
--- are left out.
+-- that launches no kernel. None outlasts a call of the driver's allocator, which may wait itself, nor a wait for a batch that other
+-- processes make: it would not have come earlier. Jobs with several devices a process are left out.
 CREATE VIEW stalls AS
 WITH lone AS (
   SELECT rank, min(device) AS device FROM gaps GROUP BY rank HAVING count(DISTINCT device) = 1
@@ -132,6 +132,10 @@ events AS (
   UNION ALL
   SELECT coalesce(rank, -1), start_ns + dur_ns, NULL, NULL, step, 0, false, 1
   FROM ops WHERE role = 'runtime' AND place = 'host' AND kind = 'alloc' AND dur_ns >= 20000 AND lane IN (SELECT lane FROM launching)
+  UNION ALL
+  SELECT coalesce(g.rank, -1), g.start_ns + g.dur_ns, NULL, NULL, g.step, 0, false, 1
+  FROM gaps g JOIN ops o ON o.op_id = g.op_id
+  WHERE g.owner = 'input' AND g.dur_ns >= 1000000 AND NOT contains(o.name, '_SingleProcess') AND (SELECT count(*) FROM blocking) > 0
 ),
 stretched AS (
   SELECT *, sum(ends) OVER (PARTITION BY place ORDER BY at_ns, op_id NULLS LAST, gap_id NULLS FIRST ROWS UNBOUNDED PRECEDING) AS stretch
