@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import tracediag
+from tracediag.baseline import report_of
 from tracediag.comparing.compare import compare_runs
 from tracediag.comparing.matching import match
 from tracediag.comparing.opgroups import OpGroup
 from tracediag.comparing.parts import Part
 from tracediag.comparing.verdict import Evidence, verdict
 from tracediag.comparing.words import stands
+from tracediag.errors import InputError
 from tracediag.reports import comparewords, render_comparison
 from tracediag.trace import Trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ABSENT: dict[str, Any] = {"ratio": None, "warning": None}
 
@@ -199,3 +205,29 @@ def test_markdown_lists_the_operations_of_the_largest_parts():
     text = render_comparison(compare_runs([run(900)], [run(300)], ("a", "b")), "markdown")
     assert "<summary>Operations of the largest parts</summary>" in text
     assert "1 x `aten::mm 4x8, 8x16`, train.py:7" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("steps", {}),
+        ("steps", {"count": 3, "median_ms": "x"}),
+        ("steps", {"count": 3, "unprofiled_mean_ms": -5}),
+        ("steps", {"count": 3, "median_ms": 1e300}),
+        ("breakdown", [{"phase": "forward"}]),
+        ("breakdown", [{"phase": "forward", "host_ms": 1, "device_ms": 0, "idle_ms": 0}] * 2),
+        ("run", {"devices": 3}),
+        ("run", {"versions": "x"}),
+        ("schema", "tracediag.report/0"),
+    ],
+)
+def test_a_report_with_parts_that_cannot_be_compared_is_refused(tmp_path: Path, key: str, value: Any):
+    trace = Trace.from_rows({"ops": [{"name": "aten::mm", "start_ns": 0, "dur_ns": 5}]})
+    told = json.loads(tracediag.explain(trace, select=["float64"]).to_json())
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(told))
+    assert report_of(file) is not None
+    file.write_text(json.dumps({**told, key: value}))
+    with pytest.raises(InputError, match=r"^report\.json: a broken report") as caught:
+        report_of(file)
+    assert "\n" not in str(caught.value)

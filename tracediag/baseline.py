@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -19,7 +19,10 @@ __all__ = ["names", "regression", "report_of", "runs_of"]
 
 HEAD = 4096
 """Bytes in which a report says that it is one."""
-KIND = REPORT_SCHEMA.partition("/")[0]
+KIND, _, MAJOR = REPORT_SCHEMA.partition("/")
+MOST_MS = 1e12
+"""Thirty years."""
+Time = Annotated[float, msgspec.Meta(ge=0, le=MOST_MS)]
 
 
 def runs_of(text: str) -> list[str]:
@@ -53,11 +56,63 @@ def _read(path: Path) -> Report:
     try:
         told = json.loads(path.read_bytes())
         schema = str(told.get("schema"))
-        if schema.startswith(f"{KIND}/") and schema != REPORT_SCHEMA:
+        major = schema.removeprefix(f"{KIND}/")
+        if major.isdecimal() and int(major) > int(MAJOR):
             raise InputError(f"{path.name}: written by a newer tracediag ({schema[:40]!r}); upgrade with `pip install -U tracediag`")
-        return msgspec.convert(told, Report)
+        if schema != REPORT_SCHEMA:
+            raise ValueError(f"of unknown schema {schema[:40]!r}")
+        return _checked(told)
     except (ValueError, AttributeError) as error:
         raise InputError(f"{path.name}: a broken report ({error}); write it again with `tracediag explain --format json`") from error
+
+
+class _Steps(msgspec.Struct):
+    """What a comparison reads of `steps`."""
+
+    count: Annotated[int, msgspec.Meta(ge=0)]
+    median_ms: Time | None = None
+    unprofiled_mean_ms: Time | None = None
+
+
+class _Phase(msgspec.Struct):
+    """A row of `breakdown`."""
+
+    phase: str | None
+    host_ms: Time
+    device_ms: Time
+    idle_ms: Time
+
+
+class _Run(msgspec.Struct):
+    """What a comparison reads of `run`."""
+
+    versions: dict[str, str | None] | None = None
+    devices: list[dict[str, Any]] | None = None
+
+
+class _Note(msgspec.Struct):
+    """A row of `health`."""
+
+    level: str
+    message: str
+    effect: str
+
+
+class _Read(msgspec.Struct):
+    """The parts of a report that a comparison reads by key."""
+
+    steps: _Steps
+    breakdown: list[_Phase]
+    health: list[_Note]
+    run: _Run | None = None
+
+
+def _checked(told: Any) -> Report:
+    """The report, whose parts have what a comparison reads. Raises ValueError for one that has not."""
+    phases = [row.phase for row in msgspec.convert(told, _Read).breakdown]
+    if len(set(phases)) < len(phases):
+        raise ValueError("a phase is told twice in `breakdown`")
+    return msgspec.convert(told, Report)
 
 
 def names(a: Any, b: Any) -> tuple[str, str]:
