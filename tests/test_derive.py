@@ -220,6 +220,31 @@ def test_recorded_sources_fill_by_name_shape_and_ordinal():
     assert column(Trace.from_rows({"ops": rows, "run": run}).ops, "source")[:4] == ["a.py:1", "a.py:2", "a.py:3", "a.py:2"]
 
 
+def cats(*lengths):
+    return [op("aten::cat", 20 * i, 10, in_shapes=[[[n, 8], [4, 8]]]) for i, n in enumerate(lengths)]
+
+
+def cat_line(length, line, width=8):
+    return ["aten::cat", f"[[[{length},{width}],[4,8]]]", -1, line]
+
+
+def test_a_line_seen_with_two_lengths_stands_for_other_lengths():
+    run = {"sources": [cat_line(16, "a.py:1"), cat_line(20, "a.py:1"), cat_line(4, "a.py:2", 1), cat_line(5, "a.py:2", 1)]}
+    assert column(Trace.from_rows({"ops": cats(16, 24, 400), "run": run}).ops, "source") == ["a.py:1"] * 3
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        [cat_line(16, "a.py:1")],  # seen once: what varies is not known
+        [cat_line(16, "a.py:1"), cat_line(20, "a.py:1"), cat_line(17, "a.py:2"), cat_line(21, "a.py:2")],  # two lines fit
+        [cat_line(16, "a.py:1", 9), cat_line(20, "a.py:1", 9)],  # another width
+    ],
+)
+def test_a_length_that_no_line_or_two_lines_fit_has_no_line(sources):
+    assert column(Trace.from_rows({"ops": cats(24), "run": {"sources": sources}}).ops, "source") == [None]
+
+
 def test_an_exact_ordinal_wins_over_the_line_for_any():
     rows = [op("aten::mm", 0, 10), op("aten::mm", 20, 10)]
     run = {"sources": [["aten::mm", None, -1, "a.py:9"], ["aten::mm", None, 1, "a.py:2"]]}

@@ -10,6 +10,7 @@ import numpy as np
 from tracediag.columns import Coded, IntArray, code_strings
 from tracediag.distinct import combinations
 from tracediag.nesting import inherit
+from tracediag.shapelines import VaryingShapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,12 +161,13 @@ def _from_forward(events: Events, parent: IntArray, codes: IntArray) -> IntArray
 def recorded_sources(events: Events, run: dict[str, Any] | None, parent: IntArray, rank_in_step: IntArray) -> Coded | None:
     """Source lines from run.json `sources`: [op name, in_shapes, ordinal within the step or -1, 'file:line']; None without them.
 
-    rank_in_step: ordinal of each event among those of its name and shapes in its step. Events below a matched op inherit its line.
+    rank_in_step: ordinal of each event among those of its name and shapes in its step. Shapes that were not seen when lines were looked at
+    are told by those that were (see `shapelines`). Events below a matched op inherit its line.
     """
     rows = (run or {}).get("sources") or []
     if not rows:
         return None
-    exact = {(name, shapes, ordinal): line for name, shapes, ordinal, line in rows}
+    exact, varying = {(name, shapes, ordinal): line for name, shapes, ordinal, line in rows}, VaryingShapes(rows)
     names, shapes = events.coded["name"], events.coded["in_shapes"]
     wanted = {name for name, _, _, _ in rows}
     candidates = np.flatnonzero(names.isin(wanted) & (events.coded["device"].codes < 0))
@@ -174,7 +176,7 @@ def recorded_sources(events: Events, run: dict[str, Any] | None, parent: IntArra
     lines: list[str | None] = []
     for code, shape, ordinal in combos.tolist():
         op = names.values[code], shape_of[shape]
-        lines.append(exact.get((*op, ordinal)) or exact.get((*op, -1)))
+        lines.append(exact.get((*op, ordinal)) or exact.get((*op, -1)) or varying.line(*op, ordinal))
     table = code_strings(lines)
     own = np.full(len(events), -1, np.int64)
     own[candidates] = table.codes[index]
