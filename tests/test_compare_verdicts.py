@@ -16,7 +16,7 @@ from tracediag.comparing.parts import Part
 from tracediag.comparing.verdict import Evidence, verdict
 from tracediag.comparing.words import stands
 from tracediag.errors import InputError
-from tracediag.reports import comparewords, render_comparison
+from tracediag.reports import comparewords, phrases, render_comparison
 from tracediag.trace import Trace
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def test_a_finding_that_costs_little_of_the_difference_does_not_lead():
 
 def test_between_two_frameworks_a_finding_must_cost_more():
     found = [finding("middling", 16.0)]
-    assert verdict(seen(step(100.0, 20.0), found))["rule"] == "middling"
+    assert verdict(seen(step(100.0, 20.0), found, changed=0.2))["rule"] == "middling"
+    assert verdict(seen(step(100.0, 20.0), found, changed=1.0))["rule"] is None, "they look like two programs"
     other = verdict(seen(step(100.0, 20.0, same_framework=False), found))
     assert other["rule"] is None
     assert "whether both do the same work is not known" in other["text"]
@@ -114,6 +115,8 @@ def test_the_same_operations_are_called_so_only_where_they_are_and_settings_are_
     assert said["outcome"] == "no-difference"
     assert "the same operations" in said["text"]
     assert "env.OMP_NUM_THREADS (1 in A, not set in B) and 1 more setting differ" in said["text"]
+    back = verdict(seen(step(20.0, 30.0), [], changed=0.0, settings=({"name": "env.OMP_NUM_THREADS", "a": None, "b": "1"}, settings[1])))
+    assert "env.OMP_NUM_THREADS (1 in B, not set in A)" in back["text"]
     assert "operations that differ take 4.0 % of the steps" in verdict(seen(step(30.0, 20.0), [], changed=0.04))["text"]
 
 
@@ -231,3 +234,7 @@ def test_a_report_with_parts_that_cannot_be_compared_is_refused(tmp_path: Path, 
     with pytest.raises(InputError, match=r"^report\.json: a broken report") as caught:
         report_of(file)
     assert "\n" not in str(caught.value)
+
+
+def test_an_axis_that_is_not_known_is_no_word_of_python():
+    assert phrases.shapes("[[null, 4], [null]]") == "?x4, ?"

@@ -25,8 +25,8 @@ MOST = 0.6
 EXPLAINS = 0.5
 """Part of the difference that a finding must cost then, unless it is high."""
 CARRIES = {True: 0.15, False: 0.3}
-"""Part of the difference that a finding must cost to be its reason, within one framework (where its fix may gain more than it owns) and
-between two; unless the difference is what the finding had predicted."""
+"""Part of the difference that a finding must cost to be its reason, within one program (where its fix may gain more than it owns) and
+between two programs or frameworks; unless the difference is what the finding had predicted."""
 MUCH = 0.3
 """Part of the difference without a known reason that is told beside a finding."""
 SEEN = 0.005
@@ -71,6 +71,12 @@ class Evidence:
     def alike(self) -> bool:
         """Whether a step is held against a step, or a recording against a recording."""
         return bool(self.step["a"]["per"] == self.step["b"]["per"])
+
+    @property
+    def unlike(self) -> bool:
+        """Whether the recordings of one framework look like two programs."""
+        known = self.work["flops"]["ratio"] is not None or self.step["basis"] == "told"
+        return bool(self.step["same_framework"] and not known and self.changed >= UNLIKE)
 
     @property
     def factor(self) -> float:
@@ -121,7 +127,7 @@ def _same_model(seen: Evidence) -> bool:
 def _reasons(seen: Evidence) -> list[Row]:
     """Findings of the slower side that cost enough to be why it is slower, or whose prediction came true; the leading one first."""
     held = {row["rule"] for row in seen.fixes if row["held"]}
-    least = CARRIES[seen.step["same_framework"]] * seen.delta
+    least = CARRIES[bool(seen.step["same_framework"] and not seen.unlike)] * seen.delta
     found = causes(dict(seen.findings), seen.slower) if seen.alike else []
     return [row for row in found if row["rule"] in held or (row["ms_per_step"] or 0.0) >= least]
 
@@ -186,7 +192,7 @@ def _known_work(seen: Evidence) -> str:
     told = ""
     if not step["same_framework"] and not any(seen.work[name]["warning"] for name in ("flops", "forward_flops", "parameters")):
         told = "; both do the same work" if known else "; whether both do the same work is not known"
-    elif step["same_framework"] and step["basis"] != "told" and not known and seen.changed >= UNLIKE:
+    elif seen.unlike:
         told = "; hardly any operation is the same on both sides"
     if not seen.alike:
         side = "a" if step["a"]["per"] == "recording" else "b"
@@ -254,10 +260,11 @@ def _settings(seen: Evidence) -> str:
     if not seen.settings or not seen.step["same_framework"]:
         return ""
     first = next((row for row in seen.settings if str(row["name"]).startswith(("env.", "versions."))), seen.settings[0])
-    one, two = ("not set" if first[side] is None else first[side] for side in "ab")
+    nothing = "unknown" if first["name"] == "devices" or first["name"].startswith("versions.") else "not set"
+    values = [f"{nothing if first[side] is None else first[side]} in {side.upper()}" for side in (seen.slower, seen.faster)]
     more = len(seen.settings) - 1
     rest = f" and {more} more {'setting' if more == 1 else 'settings'}" if more else ""
-    return f"; {first['name']} ({one} in A, {two} in B){rest} {'differ' if more else 'differs'}"
+    return f"; {first['name']} ({', '.join(values)}){rest} {'differ' if more else 'differs'}"
 
 
 def _next(rows: Sequence[Row], whole: float) -> str:

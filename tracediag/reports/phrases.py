@@ -154,7 +154,7 @@ def shapes_of(row: Mapping[str, Any]) -> str:
 
 
 def shapes(value: object) -> str:
-    """Shapes of an evidence row ('[[256,4],[4]]' or a list) as '256x4, 4', without scalars; other text as it is."""
+    """Shapes of an evidence row ('[[256,4],[4]]' or a list) as '256x4, 4', unknown axes as '?', without scalars; other text as is."""
     if isinstance(value, str):
         try:
             value = loads(value)
@@ -174,7 +174,7 @@ def _shapes(rows: list[Any]) -> str:
             inner = _shapes(row)
             told.append(f"({inner})" if inner else "")
         elif isinstance(row, list):
-            told.append("x".join(line(n) for n in row))
+            told.append("x".join("?" if n is None else line(n) for n in row))
     return ", ".join(filter(None, told))
 
 
