@@ -69,6 +69,19 @@ def test_the_profilers_own_cost_is_taken_out_of_the_claim():
     assert predict(slowed, everything, rule()).high < predict(even, everything, rule()).high
 
 
+def test_steps_that_were_held_up_by_something_else_leave_the_share_as_it_is():
+    rows = [{"name": "aten::mm", "start_ns": 0, "dur_ns": 50_000_000}, {"name": "aten::add", "start_ns": 50_000_000, "dur_ns": 50_000_000}]
+    steps = [{"step": 1, "start_ns": 0, "end_ns": 100_000_000}]
+    busy = Trace.from_rows({"ops": rows, "steps": steps, "step_series": [{"wall_ns": 50_000_000}] * 8})
+    quiet = Trace.from_rows({"ops": rows, "steps": steps})
+    assert predict(busy, claim(0.5), rule()) == predict(quiet, claim(0.5), rule())  # two events cannot have cost fifty milliseconds
+
+
+def test_a_lower_end_that_promises_nothing_is_no_prediction(trace):
+    assert predict(trace, claim(0.1, keep=(0.0, 1.0)), rule("at_least")) is None
+    assert predict(trace, claim(0.6), rule("at_least")).low > 1
+
+
 def test_a_small_rest_gives_only_the_lower_end_on_the_series(trace):
     speedup = predict(trace, claim(0.95, by_series=True), rule())
     assert speedup.low > 5

@@ -44,8 +44,12 @@ SHOWN_REST = 0.1
 """The same, where the run shows that much left, beside what a rule says stays of the claim."""
 WIDEST = 2.5
 """Upper end over lower end of an interval, at most."""
+WORTH = 1.01
+"""A lower end alone below this promises nothing."""
 GUESS = 5.0
 """An interval from steps that the run shows without the cause is no interval beyond this width: then only the lower end is told."""
+MOST_ADDED = 50_000.0
+"""Time that recording a host event costs at most, ns, with shapes, memory and stacks on a slow machine."""
 MS = 1e6
 
 
@@ -86,7 +90,8 @@ def predict(trace: Trace, claim: Claim, rule: Rule, saved: Saved | None = None, 
     keep = claim.keep_low or 0.0, claim.keep_high or 0.0
     only_low = rule.saving.transform == "at_least"
     shown = _shown(trace, claim, totals) if claim.by_series and totals is not None and not only_low else None
-    return shown or _interval(min(low, high, 1.0), min(high, 1.0), keep, claim.by_series, only_low)
+    found = shown or _interval(min(low, high, 1.0), min(high, 1.0), keep, claim.by_series, only_low)
+    return found if found.high is not None or found.low >= WORTH else None
 
 
 def _shown(trace: Trace, claim: Claim, totals: Totals) -> Speedup | None:
@@ -120,21 +125,23 @@ def without_profiler(trace: Trace, op_ids: IntArray, share: float) -> float:
     """A claim's share of a step that runs without the profiler.
 
     What the profiler adds is taken to be the same for every recorded host event; the claim loses its part of it. Where no step
-    was timed without the profiler, or recording cost nothing, the recorded share stands.
+    was timed without the profiler, or recording cost nothing, the recorded share stands. A recorded step that is longer than its events
+    explain was held up by something else, which is taken to have held up all of it alike.
     """
     free = unprofiled_steps(trace)
     recorded = trace.step_table.end - trace.step_table.start
     if len(free) == 0 or len(recorded) == 0 or not trace.has_steps:
         return share
     mean, traced = float(np.median(free)), float(np.median(recorded))
-    added = traced - mean
-    if added <= 0:
-        return share
     inside = trace.step_row >= 0
     events = int((inside & ~trace.device_mask).sum())
+    added = min(traced - mean, events / len(recorded) * MOST_ADDED)
+    if added <= 0:
+        return share
     mine = int((trace.subtree(op_ids) & inside & ~trace.device_mask).sum()) if len(op_ids) else 0
-    claimed = share * traced - added * (mine / events if events else 0.0)
-    return max(claimed, 0.0) / mean if claimed < mean else share
+    claimed = share * traced - added * mine / events
+    left = traced - added
+    return max(claimed, 0.0) / left if claimed < left else share
 
 
 def _together(trace: Trace, known: Sequence[tuple[Claim, Rule, Speedup]], saved: Saved | None, totals: Totals) -> dict[str, Any]:
