@@ -215,6 +215,7 @@ def test_fit(tmp_path: Path, keras: str) -> None:
     assert run["windows"][0]["found_by"] == "function"
     table = next(row for row in run["variables"] if row["layer"] == "Embedding")
     assert (table["regularizer"], table["regularizer_zero"], table["gradient"], table["slots"]) == ("L2", True, "dense", 2)
+    assert table["source"] == line_of(source, "layers.Embedding")  # its operators have no line but that of fit
     (optimizer,) = run["optimizers"]
     assert (optimizer["class"], optimizer["module"], optimizer["steps"]) == ("Adam", keras, 24)
     matmuls = [node for name, node in nodes(run).items() if node[0] == "MatMul" and not name.startswith("gradient")]

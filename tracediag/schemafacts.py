@@ -85,6 +85,7 @@ FACTS: tuple[Table, ...] = (
             Column("regularizer_zero", "BOOLEAN", "all its coefficients are 0"),
             Column("layer", "VARCHAR", "class of the layer that holds it"),
             Column("embedding", "BOOLEAN", "it is the table of an Embedding layer, or was looked up"),
+            Column("source", "VARCHAR", "file:line where the Embedding layer was made"),
         ),
         facts=True,
     ),

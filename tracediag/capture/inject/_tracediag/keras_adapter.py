@@ -11,7 +11,7 @@ import threading
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from . import guard, switches, tf_sources
+from . import callsite, guard, switches, tf_sources
 from .cycle import Cycle
 from .keras_registry import Registry
 from .ranges import RANGES
@@ -105,6 +105,7 @@ def install(recorder: Any, module: Any) -> None:
     for cls in (getattr(module.optimizers, "Optimizer", None), getattr(getattr(module.optimizers, "legacy", None), "Optimizer", None)):
         _patch_optimizer(hooks, cls)
     _patch_weights(getattr(module.layers, "Layer", None))
+    _patch_tables(getattr(module.layers, "Embedding", None))
     for name in ("evaluate", "predict"):
         _patch_evaluation(hooks, getattr(module, "Model", None), name)
     _patch_compile(getattr(module, "Model", None))
@@ -200,6 +201,26 @@ def _patch_weights(layer_class: Any) -> None:
 
     add_weight.autograph_info__ = None  # type: ignore[attr-defined]
     cls.add_weight = add_weight
+
+
+def _patch_tables(cls: Any) -> None:
+    """Note where the layers are made that hold tables: inside `fit` their operators have no line but that of `fit`. `__new__`, because
+    Keras looks at the arguments of `__init__` itself."""
+    if cls is None:
+        return
+    original = cls.__new__
+    plain = original is object.__new__
+
+    @guard.quiet
+    def made(layer: Any) -> None:
+        REGISTRY.made(layer, callsite.here())
+
+    def __new__(kind: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N807 (stands in for the class attribute of this name)
+        layer = original(kind) if plain else original(kind, *args, **kwds)
+        made(layer)
+        return layer
+
+    cls.__new__ = staticmethod(__new__ if plain else functools.wraps(original)(__new__))
 
 
 def _patch_evaluation(hooks: Hooks, model_class: Any, name: str) -> None:

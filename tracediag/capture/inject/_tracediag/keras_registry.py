@@ -56,13 +56,19 @@ class Registry:
         self.optimizers: list[Optimizer] = []
         self._rows = Known()
         self._layers = Known()
+        self._lines = Known()
         self._optimizers = Known()
         self._slots = Known()  # variables of optimizers: counted as slots, no rows of their own
+
+    def made(self, layer: Any, line: str | None) -> None:
+        """A layer was made on this line of the user's."""
+        self._lines.put(layer, line)
 
     def weight(self, layer: Any, variable: Any, regularizer: Any) -> None:
         """A layer has made a weight."""
         names = [cls.__name__ for cls in type(layer).__mro__]
         info = {"layer": type(layer).__name__, "embedding": any("Embedding" in name for name in names),
+                "source": self._lines.get(layer),
                 "regularizer": None if regularizer is None else type(regularizer).__name__,
                 "regularizer_zero": zero(regularizer)}  # fmt: skip
         self._layers.put(variable, info)
@@ -173,6 +179,7 @@ def _row(variable: Any, inner: Any) -> dict[str, Any]:
         "numel": None if text == "null" else numel, "dtype": str(getattr(dtype, "name", dtype)), "device": _device(inner),
         "trainable": bool(getattr(variable, "trainable", False)), "gradient": None, "optimizer": None, "slots": None,
         "regularizer": None, "regularizer_zero": None, "layer": None, "embedding": False,
+        "source": None,
     }  # fmt: skip
 
 
