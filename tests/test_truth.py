@@ -45,7 +45,7 @@ def test_every_miss_and_other_finding_is_argued(truth, rows):
 
 def test_blind_pairs_stand_in_a_table_of_their_own(truth, rows):
     pair = {"name": "a", "cause": "b", "first": None, "right": False, "alarms": [], "others": ["x"], "predicted": None, "measured": 2.0}
-    text = truth.page(rows, {"note": "Unpolished.", "pairs": [pair]})
+    text = truth.page(rows, {"rounds": [{"note": "Unpolished.", "pairs": [pair]}]})
     assert "| a | b | none | **no** |  | x | 2.0 |  |" in text
 
 

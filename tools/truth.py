@@ -108,7 +108,7 @@ def page(rows: list[Row], blind: dict[str, Any] | None) -> str:
     lines += [_line(row) for row in rows]
     lines += ["", "### By rule", "", *_by_rule(rows), "", "### Misses and other loud findings, argued", "", *_argued(rows)]
     if blind is not None:
-        lines += ["", "## Pairs written without sight of the rules", "", *_blind(blind)]
+        lines += ["", "## Pairs written without sight of the rules", *(line for one in blind["rounds"] for line in ("", *_blind(one)))]
     return "\n".join(lines) + "\n"
 
 
