@@ -216,3 +216,14 @@ def test_strings_and_numbers_are_told_apart(trace):
     with pytest.raises(TypeError, match="dur_ns"):
         trace.strings("dur_ns")
     assert trace.col("dur_ns").dtype == np.int64
+
+
+def test_idle_host_time_during_a_collective_is_communication():
+    rows = [
+        {"name": "aten::mm", "start_ns": 0, "dur_ns": 30},
+        {"name": "gloo:all_reduce", "role": "annotation", "lane": "gloo", "start_ns": 20, "dur_ns": 40},
+        {"name": "aten::add_", "start_ns": 70, "dur_ns": 30},
+    ]
+    trace = Trace.from_rows({"ops": rows, "steps": [{"step": 0, "start_ns": 0, "end_ns": 100}]})
+    found = trace.gaps[["owner", "start_ns", "dur_ns"]]
+    assert found.to_numpy().tolist() == [["comm", 30, 30], ["python", 60, 10]]

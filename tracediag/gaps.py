@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OWNERS", "Gaps", "HostRows", "busy_spans", "find_gaps"]
 
-OWNERS = ("input", "compile", "alloc", "sync", "runtime", "op", "python", "long_launch", "launch", "queue", "unknown")
-"""Owners of idle time. Before the launch call: the first of input..python that covers it; after it began: the launch or the queue."""
+OWNERS = ("input", "compile", "alloc", "sync", "runtime", "op", "python", "long_launch", "launch", "queue", "unknown", "comm")
+"""Owners of idle time. Before the launch call: the first of input..python that covers it; after it began: the launch or the queue. comm:
+of the host only, a collective between ranks is under way."""
 LONG_LAUNCH_NS = 1_000_000  # a launch call of over 1 ms loads code or waits for a full queue
 
 

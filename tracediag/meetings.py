@@ -15,7 +15,7 @@ __all__ = ["Meetings", "meetings"]
 
 QUERY = """
 SELECT op_id, dense_rank() OVER (ORDER BY last_ns, name, process_group) - 1 AS number, last_ns, least_ns
-FROM collectives WHERE met AND ranks > 1 ORDER BY op_id
+FROM collectives WHERE met AND ranks > 1 AND place = 'device' ORDER BY op_id
 """
 
 

@@ -10,7 +10,7 @@ from tracediag.schematypes import Column, Table
 
 __all__ = ["TABLES", "Column", "Table", "table"]
 
-_OWNERS = "input | compile | alloc | sync | runtime | op | python | long_launch | launch | queue | unknown"
+_OWNERS = "input | compile | alloc | sync | runtime | op | python | long_launch | launch | queue | unknown | comm"
 
 
 def _ops() -> Table:

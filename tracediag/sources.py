@@ -6,6 +6,7 @@ Nothing is written to disk. Decompression is bounded (`MAX_BYTES`, `MAX_RATIO`),
 from __future__ import annotations
 
 import lzma
+import re
 import struct
 import tarfile
 import zipfile
@@ -31,7 +32,7 @@ MAX_RATIO = 150
 HEAD = 1 << 16
 """Bytes that a format is recognised by."""
 BLOCK = 1 << 20
-RUN_FILE = "run.json"
+RUN_FILE = re.compile(r"run(\.rank\d+)?\.json")
 
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError, OverflowError, struct.error, zlib.error)
 """What reading a broken archive raises; numbers in its headers that are none end in ValueError."""
@@ -108,8 +109,17 @@ def open_sources(paths: Sequence[str]) -> tuple[list[Source], list[Source]]:
     found: list[Source] = []
     for path in paths:
         found += _expand(str(path))
-    runs = [source for source in found if Path(source.name).name == RUN_FILE]
-    return [source for source in found if Path(source.name).name != RUN_FILE], runs
+    runs = [source for source in found if _is_run(source)]
+    return [source for source in found if not _is_run(source)], sorted(runs, key=_number)
+
+
+def _is_run(source: Source) -> bool:
+    return RUN_FILE.fullmatch(source.name.rsplit("/", 1)[-1]) is not None
+
+
+def _number(source: Source) -> int:
+    """The rank in the name of a run.json: that of the first rank has none."""
+    return int(re.sub(r"\D", "", source.name.rsplit("/", 1)[-1]) or 0)
 
 
 def _expand(path: str) -> list[Source]:

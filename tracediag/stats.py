@@ -195,8 +195,8 @@ def _by_phase(start: IntArray, end: IntArray, phase: IntArray) -> dict[str, Span
 
 
 def _shows_phase(trace: Trace) -> Any:
-    """Host rows that say what the host is at: operators, and ranges of the optimizer, of backward and of waiting for input."""
+    """Host rows that say what the host is at: operators, and ranges of the optimizer, of backward, of waiting for input or for ranks."""
     role = trace.strings("role")
     phase = trace.strings("phase")
-    ranges = role.isin(["annotation", "framework"]) & phase.isin(["optimizer", "backward", "input"])
+    ranges = role.isin(["annotation", "framework"]) & phase.isin(["optimizer", "backward", "input", "comm"])
     return role.isin(["op"]) | (ranges & ~trace.strings("kind").isin(["input_work"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,45 +16,72 @@ from tracediag.capture.scan import scan
 from tracediag.capture.sourcelines import map_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["complete"]
 
 REPORTED = ".child.json"
+RUN = "run.json"
 RAW = ".pt.trace.json"
 CHUNK = 1 << 22
 
 
 def complete(out: Path, argv: tuple[str, ...], kind: str, code: int, timed_out: bool, python: str) -> tuple[dict[str, Any], str]:
     """Finish the run directory `out`. code: the child's return code, negative for a signal. Returns run.json and a line on what came."""
-    child = _take(out / REPORTED)
-    run = _read(out / "run.json")
-    if run is None:
-        run = _empty(argv)
-        _note(run, *_why_nothing(child, kind))
-    run["exit_code"] = 128 - code if code < 0 else code
-    run["ended"] = _ended(run.get("ended"), code, timed_out)
+    child = _child(out)
+    runs = _runs(out)
+    if not runs:
+        runs = {out / RUN: _empty(argv)}
+        _note(runs[out / RUN], *_why_nothing(child, kind))
     script = _script(argv, kind)
-    redact = Redactor([Path.cwd(), *([script.resolve().parent] if script else []), *(child or {}).get("prefixes", [])])
-    _finish_traces(out, run, redact)
-    run["clocks"] = scan(script) if script else []
     folders = [Path.cwd(), *([script.resolve().parent] if script else [])]
-    add_calls(run.get("lines") or [], folders)
-    add_step_functions(run.get("optimizers") or [], folders)
-    _explain_absence(run, child, python)
-    text = json.dumps(run, separators=(",", ":"), ensure_ascii=False).encode()
-    scratch = out / "run.json.tmp"
-    scratch.write_bytes(redact(text))
-    scratch.replace(out / "run.json")
-    for left in out.glob("run.json.*.tmp"):
+    redact = Redactor([*folders, *(child or {}).get("prefixes", [])])
+    clocks = scan(script) if script else []
+    _drop_stray(out, runs.values())
+    for path, run in runs.items():
+        run["exit_code"] = 128 - code if code < 0 else code
+        run["ended"] = _ended(run.get("ended"), code, timed_out)
+        if script and kind == "command":
+            run["script"] = script.name  # not the launcher
+        _finish_traces(out, run, redact)
+        run["clocks"] = clocks
+        add_calls(run.get("lines") or [], folders)
+        add_step_functions(run.get("optimizers") or [], folders)
+        _explain_absence(run, child, python)
+        _write(path, redact(json.dumps(run, separators=(",", ":"), ensure_ascii=False).encode()))
+    return json.loads((out / RUN).read_bytes()), _message(list(runs.values()), out)
+
+
+def _child(out: Path) -> dict[str, Any] | None:
+    """What the recorded process told of itself; of several, the lowest rank."""
+    ranked = sorted(out.glob(".child.rank*.json"), key=_rank)
+    told = [_read(path) for path in (*ranked, out / REPORTED)]
+    for path in (*ranked, out / REPORTED):
+        path.unlink(missing_ok=True)
+    return next((content for content in told if content), None)
+
+
+def _runs(out: Path) -> dict[Path, dict[str, Any]]:
+    """The facts of each recorded process, lowest rank first and called run.json."""
+    places = [out / RUN, *sorted(out.glob("run.rank*.json"), key=_rank)]
+    found = {path: run for path in places if (run := _read(path)) is not None}
+    if found and out / RUN not in found:
+        first = next(iter(found))
+        first.unlink()
+        found = {out / RUN if path == first else path: run for path, run in found.items()}
+    return found
+
+
+def _rank(path: Path) -> int:
+    return int(re.sub(r"\D", "", path.name) or 0)
+
+
+def _write(path: Path, data: bytes) -> None:
+    scratch = path.with_name(path.name + ".tmp")
+    scratch.write_bytes(data)
+    scratch.replace(path)
+    for left in path.parent.glob(path.name + ".*.tmp"):
         left.unlink()
-    return json.loads((out / "run.json").read_bytes()), _message(run, out)
-
-
-def _take(path: Path) -> dict[str, Any] | None:
-    content = _read(path)
-    path.unlink(missing_ok=True)
-    return content
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -109,14 +137,21 @@ def _script(argv: tuple[str, ...], kind: str) -> Path | None:
 # -- traces --------------------------------------------------------------------------------------------------------------------
 
 
+def _drop_stray(out: Path, runs: Iterable[dict[str, Any]]) -> None:
+    """Remove traces of windows that were dropped, or cut off while they were written."""
+    kept = {window["file"] for run in runs for window in run["windows"]}
+    for raw in out.glob("*" + RAW):
+        if raw.name + ".gz" not in kept or raw.stat().st_size == 0:
+            raw.unlink()
+
+
 def _finish_traces(out: Path, run: dict[str, Any], redact: Redactor) -> None:
     sources = run.setdefault("sources", [])
     kernels = False
     windows = {window["file"]: window for window in run["windows"]}
     for raw in sorted(out.glob("*" + RAW)):
         window = windows.get(raw.name + ".gz")
-        if window is None or raw.stat().st_size == 0:
-            raw.unlink()  # a window that was dropped, or cut off while it was written
+        if window is None:
             continue
         if window["stacks"]:
             sources.extend(map_lines(raw))
@@ -172,11 +207,12 @@ def _frameworks_of(python: str) -> list[str]:
         return ["unknown"]
 
 
-def _message(run: dict[str, Any], out: Path) -> str:
+def _message(runs: Sequence[dict[str, Any]], out: Path) -> str:
     """One line: how many steps, how many of them in a trace, where; and how it ended, when not by itself."""
+    run = runs[0]
     series = (run.get("step_series") or {}).get("wall_ns") or []
     recorded = sum(window["steps"] * window.get("steps_per_call", 1) for window in run["windows"] if not window["stacks"])
-    text = f"{len(series)} steps timed, {recorded} recorded in {_short(out)}"
+    text = f"{len(series)} steps timed, {recorded} recorded{f' on each of {len(runs)} ranks' if len(runs) > 1 else ''} in {_short(out)}"
     if run["windows"] and not series:
         text = f"no training step found: recorded as one window in {_short(out)}"
     how = {"exception": "; the script raised an exception", "signal": "; a signal ended the script", "killed": "; the script was killed",

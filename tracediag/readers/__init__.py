@@ -61,13 +61,14 @@ def _no_events(source: Source, raw: Raw) -> Health:
 def read_all(paths: Sequence[str]) -> tuple[list[Raw], dict[str, Any] | None, list[dict[str, Any]]]:
     """Read every trace behind `paths` (files, archives, directories, URLs).
 
-    Returns the columns of each trace, the run.json beside them (None without one), and one row per trace for the report:
-    path, format, framework, bytes, events, rank. Files in a directory or archive that are no traces are passed over as long as one
+    Returns the columns of each trace, the run.json beside them (of the lowest rank; None without one), and one row per trace for the
+    report: path, format, framework, bytes, events, rank. Files in a directory or archive that are no traces are passed over as long as one
     is. Raises InputError and its kinds.
     """
     sources, runs = open_sources(paths)
-    run = _run_facts(runs)
-    left_out = _line_recordings(run)
+    facts = _run_facts(runs)
+    run = facts[0] if facts else None
+    left_out = _line_recordings(facts)
     raws: list[Raw] = []
     inputs: list[dict[str, Any]] = []
     refused: list[NotATraceError] = []
@@ -88,9 +89,9 @@ def read_all(paths: Sequence[str]) -> tuple[list[Raw], dict[str, Any] | None, li
     return raws, run, inputs
 
 
-def _line_recordings(run: dict[str, Any] | None) -> set[str]:
+def _line_recordings(facts: Sequence[dict[str, Any]]) -> set[str]:
     """Files of the windows that were recorded for source lines only: their times are inflated."""
-    return {str(window.get("file")) for window in (run or {}).get("windows") or () if window.get("stacks")}
+    return {str(window.get("file")) for run in facts for window in run.get("windows") or () if window.get("stacks")}
 
 
 def _input_row(source: Source, raw: Raw) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def _input_row(source: Source, raw: Raw) -> dict[str, Any]:
     }
 
 
-def _run_facts(runs: Sequence[Source]) -> dict[str, Any] | None:
-    """The first run.json of ours. Raises InputError when it is broken or of a newer major version."""
+def _run_facts(runs: Sequence[Source]) -> list[dict[str, Any]]:
+    """Every run.json of ours, of the lowest rank first. Raises InputError when one is broken or of a newer major version."""
     found = (read_run(source.name, source.read()) for source in runs)
-    return next((run for run in found if run is not None), None)
+    return [run for run in found if run is not None]

@@ -29,8 +29,9 @@ def before(name: str, action: Action) -> None:
 
 
 def activate() -> None:
-    """Put the finder in front of the others."""
-    sys.meta_path.insert(0, _Finder())
+    """Put the finder in front of the others, once."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
 
 
 class _Finder(importlib.abc.MetaPathFinder):

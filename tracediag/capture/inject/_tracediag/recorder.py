@@ -77,9 +77,13 @@ class Recorder:
     def activity(self) -> None:
         """Training work begins now: starts the clock of step 0, does nothing later."""
         if self.live and not self.series.started:
-            for adapter in self.adapters.values():
-                self._call(adapter, "discard_idle")
+            self.discard_idle()
             self.series.start(perf_counter_ns())
+
+    def discard_idle(self) -> None:
+        """Forget what ran since import."""
+        for adapter in self.adapters.values():
+            self._call(adapter, "discard_idle")
 
     def expect(self, kind: str, framework: str) -> None:
         """A boundary of at least this kind should come: no window opens on weaker ones until 64 have come in a row."""

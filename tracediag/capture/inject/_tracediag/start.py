@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import functools
 import importlib
 import json
@@ -12,23 +13,42 @@ import sys
 from types import FrameType
 from typing import Any
 
-from . import callsite, guard, imports
+from . import callsite, guard, imports, ranks
 from .config import VARIABLE, Config, from_environment
 from .recorder import Recorder
 
-REPORTED = ".child.json"  # read and removed by the parent
 ADAPTERS = {"torch": "torch_adapter", "tensorflow": "tf_adapter", "keras": "keras_adapter", "tf_keras": "keras_adapter"}
 
 RECORDER: Recorder | None = None
+NAMED: list[int] = []
+"""The rank of this process, when it is known to have one."""
 
 
 def run(folder: str) -> Recorder | None:
-    """Start recording when this is the process that the parent meant: the first Python that reads the request."""
-    global RECORDER
+    """Start recording when this is the process that the parent meant: the first Python that reads the request, or a rank of a job that it
+    starts. Any other records from when it joins a process group on."""
     config = from_environment()
-    os.environ.pop(VARIABLE, None)  # its children are not the training process
-    if config is None or not _claim(config):
+    request = os.environ.pop(VARIABLE, None)  # its children are not the training process
+    if config is None or request is None:
         return None
+    rank = ranks.told()
+    if not _claim(config, rank):
+        if rank is None:
+            ranks.joined(functools.partial(_join, folder, config))
+            imports.activate()
+        return None
+    recorder = _record(folder, config if rank is None else dataclasses.replace(config, rank=rank))
+    if rank is None:
+        ranks.joined(functools.partial(_name, recorder))
+        ranks.hand_on(folder, request, functools.partial(_hand_over, recorder))
+    else:
+        NAMED.append(rank)
+    return recorder
+
+
+def _record(folder: str, config: Config) -> Recorder:
+    """Hook the frameworks, and see that the end of the process is noticed."""
+    global RECORDER
     sys.modules.pop("_tracediag.start.run", None)
     callsite.configure(config.cwd, config.script_dir, folder)
     recorder = RECORDER = Recorder(config)
@@ -42,10 +62,30 @@ def run(folder: str) -> Recorder | None:
     return recorder
 
 
-def _claim(config: Config) -> bool:
-    """Report in, once per run: a file that only the first process can create. False in every later process."""
+def _join(folder: str, config: Config, rank: int) -> None:
+    """This process, which nobody recorded so far, has joined a process group."""
+    if RECORDER is None and _claim(config, rank):
+        NAMED.append(rank)
+        _record(folder, dataclasses.replace(config, rank=rank))
+
+
+def _name(recorder: Recorder, rank: int) -> None:
+    """The process that is recorded anyway has joined a process group."""
+    if not NAMED and _claim(recorder.config, rank):
+        NAMED.append(rank)
+        recorder.config = recorder.runfile.config = dataclasses.replace(recorder.config, rank=rank)  # files from now on name it
+
+
+def _hand_over(recorder: Recorder) -> None:
+    """A rank of the job has been started: this process is its launcher, of which nothing is wanted."""
+    recorder.discard_idle()
+    recorder.abandon()
+
+
+def _claim(config: Config, rank: int | None) -> bool:
+    """Report in, once per run and rank: a file that only the first process can create. False in every later process."""
     try:
-        handle = os.open(os.path.join(config.out, REPORTED), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        handle = os.open(os.path.join(config.out, ranks.file_of(rank)), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
         return False
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
@@ -80,7 +120,7 @@ def _watch_sigterm(recorder: Recorder) -> None:
 
 def _on_sigterm(recorder: Recorder, number: int, frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
-    recorder.finish("signal")
+    _finish(recorder, "signal")
     os.kill(os.getpid(), number)
 
 
@@ -102,6 +142,13 @@ def _ours(handler: Any) -> bool:
 def _at_exit(recorder: Recorder) -> None:
     kind = getattr(sys, "last_type", None)
     if kind is None:
-        recorder.finish("exit")
+        _finish(recorder, "exit")
     else:
-        recorder.finish("interrupt" if issubclass(kind, KeyboardInterrupt) else "exception")
+        _finish(recorder, "interrupt" if issubclass(kind, KeyboardInterrupt) else "exception")
+
+
+def _finish(recorder: Recorder, ended: str) -> None:
+    """Write what was recorded; nothing where others turned out to be the ranks of the job and this process none of them."""
+    if not NAMED and not recorder.series.started and ranks.recorded(recorder.config.out):
+        recorder.abandon()
+    recorder.finish(ended)
