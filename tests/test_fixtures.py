@@ -36,13 +36,17 @@ RECORDED = sorted(path for name in NAMES for path in (FIXTURES / name).iterdir()
 
 
 @functools.cache
-def loud(name: str, side: str) -> tuple[Finding, ...]:
-    """Findings at medium or above of one side."""
+def findings_of(name: str, side: str) -> tuple[Finding, ...]:
+    """All findings of one side."""
     folder = FIXTURES / name / side
     if not folder.exists():
         pytest.skip("not recorded")
-    report = tracediag.explain(tracediag.load(str(folder)))
-    return tuple(finding for finding in report.findings if finding.severity in ("high", "medium"))
+    return tuple(tracediag.explain(tracediag.load(str(folder))).findings)
+
+
+def loud(name: str, side: str) -> tuple[Finding, ...]:
+    """Findings at medium or above of one side."""
+    return tuple(finding for finding in findings_of(name, side) if finding.severity in ("high", "medium"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,7 +61,7 @@ def test_expectation_is_complete(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_expected_rules_exist(name: str) -> None:
     facts = expected(name)
-    assert set(facts["top"]) | set(facts["never"]) <= RULES
+    assert set(facts["top"]) | set(facts["never"]) | set(facts.get("said", [])) <= RULES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,6 +97,13 @@ def test_cause_is_named_where_it_is_made(name: str) -> None:
     first = {finding.rule: f"{finding.where[0].file}:{finding.where[0].line}" for finding in loud(name, "slow") if finding.where}
     lines = expected(name)["lines"]
     assert {rule: first.get(rule) for rule in lines} == lines
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if "said" in expected(name)])
+def test_quiet_rules_speak_on_the_slow_side_only(name: str) -> None:
+    said = set(expected(name)["said"])
+    assert said <= {finding.rule for finding in findings_of(name, "slow")}
+    assert not said & {finding.rule for finding in findings_of(name, "fast")}
 
 
 @pytest.mark.parametrize("name", PAIRS)
