@@ -23,7 +23,7 @@ demo: $(VENV)/.demo
 	$(BIN)/tracediag profile --python $(BIN)/python $(SCRIPT)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: lint types layers test docs-check
 

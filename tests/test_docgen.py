@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tracediag.docgen import rule_page, rule_pages
+from tracediag.comparing.pairrulefiles import load_pair_rules
+from tracediag.docgen import pair_rule_page, rule_page, rule_pages
 from tracediag.rules import load_rules
 
 
@@ -24,6 +25,14 @@ def test_a_rule_page_says_everything() -> None:
 
 
 def test_every_rule_has_a_page_and_a_line_in_the_index() -> None:
-    pages = rule_pages(load_rules())
-    assert set(pages) == {"index.md", *(f"{rule.id}.md" for rule in load_rules())}
-    assert all(f"({rule.id}.md)" in pages["index.md"] for rule in load_rules())
+    names = [rule.id for rule in load_rules()] + [rule.id for rule in load_pair_rules()]
+    pages = rule_pages(load_rules(), load_pair_rules())
+    assert set(pages) == {"index.md", *(f"{name}.md" for name in names)}
+    assert all(f"({name}.md)" in pages["index.md"] for name in names)
+
+
+def test_the_page_of_a_rule_about_two_traces_says_what_is_asked_of_them() -> None:
+    rule = load_pair_rules()[0]
+    page = pair_rule_page(rule)
+    for part in (f"# {rule.code} {rule.id}", rule.title, rule.why, rule.query, "`tracediag compare`"):
+        assert part in page
