@@ -264,7 +264,7 @@ def _settings(seen: Evidence) -> str:
     values = [f"{nothing if first[side] is None else first[side]} in {side.upper()}" for side in (seen.slower, seen.faster)]
     more = len(seen.settings) - 1
     rest = f" and {more} more {'setting' if more == 1 else 'settings'}" if more else ""
-    return f"; {first['name']} ({', '.join(values)}){rest} {'differ' if more else 'differs'}"
+    return f"; {first['name']} ({', '.join(values)}){rest} {'differ' if more or first['name'] == 'devices' else 'differs'}"
 
 
 def _next(rows: Sequence[Row], whole: float) -> str:
