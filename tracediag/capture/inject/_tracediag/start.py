@@ -77,7 +77,8 @@ def _name(recorder: Recorder, rank: int) -> None:
 
 
 def _hand_over(recorder: Recorder) -> None:
-    """A rank of the job has been started: this process is its launcher, of which nothing is wanted."""
+    """A rank of the job has been started: this process is its launcher, of which nothing is wanted. A profiler that is left on at the end
+    of a process may crash it."""
     recorder.discard_idle()
     recorder.abandon()
 
@@ -150,5 +151,5 @@ def _at_exit(recorder: Recorder) -> None:
 def _finish(recorder: Recorder, ended: str) -> None:
     """Write what was recorded; nothing where others turned out to be the ranks of the job and this process none of them."""
     if not NAMED and not recorder.series.started and ranks.recorded(recorder.config.out):
-        recorder.abandon()
+        _hand_over(recorder)
     recorder.finish(ended)
