@@ -106,17 +106,30 @@ def places(trace: Trace, claim: Claim) -> tuple[Place, ...]:
 
 
 def _op_sources(trace: Trace, claim: Claim) -> tuple[tuple[str, int], ...]:
+    """Lines of the claimed ops, and of what the host did in the claimed gaps; the latter only where they are known of most of that time,
+    else a line that has little to do with it would be the one named."""
     gaps = trace.gap_table
     owners = gaps.host[claim.gap_ids]
     gap_ns = (gaps.end - gaps.start)[claim.gap_ids]
-    ids = np.concatenate([claim.op_ids, owners[owners >= 0]])
-    weight = np.concatenate([trace.col("dur_ns")[claim.op_ids], gap_ns[owners >= 0]])
     source = trace.strings("source")
-    code = source.codes[_climb(trace, ids)] if len(ids) else np.zeros(0, np.int32)
+    inside = _codes(trace, owners)
+    if gap_ns[inside >= 0].sum() * 2 < gap_ns.sum():
+        inside = np.full(len(inside), -1, np.int64)
+    code = np.concatenate([_codes(trace, claim.op_ids), inside])
+    weight = np.concatenate([trace.col("dur_ns")[claim.op_ids], gap_ns])
     sums = np.zeros(len(source.values), np.int64)
     np.add.at(sums, code[code >= 0], weight[code >= 0])
     named = [(source.values[i], int(sums[i])) for i in np.flatnonzero(np.bincount(code[code >= 0], minlength=len(sums)))]
     return tuple(sorted(named, key=lambda item: (-item[1], item[0])))
+
+
+def _codes(trace: Trace, ids: IntArray) -> IntArray:
+    """Code of the source line of each op or of the nearest op above it that has one; -1: none, or no op."""
+    known = ids >= 0
+    codes = np.full(len(ids), -1, np.int64)
+    if known.any():
+        codes[known] = trace.strings("source").codes[_climb(trace, ids[known])]
+    return codes
 
 
 def _climb(trace: Trace, ids: IntArray) -> IntArray:
