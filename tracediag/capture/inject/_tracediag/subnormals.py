@@ -107,9 +107,11 @@ class Subnormals:
             return
         torch = self.torch
         with torch.no_grad():
-            usual = torch.full((SIDE, SIDE), 0.5)
-            times = [min(self._time(usual, torch.full((SIDE, SIDE), value)) for _ in range(TRIES)) for value in (0.5, 1e-40)]
-        self.factor = round(times[1] / max(times[0], 1), 2)
+            usual, small = torch.full((SIDE, SIDE), 0.5), torch.full((SIDE, SIDE), 1e-40)
+            self._time(usual, usual)  # the first product of a process sets the library up
+            pairs = [(self._time(usual, usual), self._time(usual, small)) for _ in range(TRIES)]  # by turns: a busy machine meets both
+        usual_ns, small_ns = (min(times) for times in zip(*pairs))  # noqa: B905 (Python 3.9)
+        self.factor = round(small_ns / max(usual_ns, 1), 2)
 
     def _time(self, a: Any, b: Any) -> int:
         start = perf_counter_ns()
