@@ -27,8 +27,9 @@ NOISE = 1.1
 """The mean of the untouched steps is known to this factor."""
 REPLACED = 0.02
 """Of what is removed, this much may stay in the touched steps without that the rule says so."""
-LEAST_EARLY, FIT = 3, 1.5
-"""Early steps that are enough for the line of a growing run, and the factor to which its beginning is known."""
+LEAST_EARLY, FIT, WARMING = 3, 1.5, 2.25
+"""Early steps that are enough for the line of a growing run, and the factors to which its beginning is known, upwards and downwards: early
+steps still warm up, so that it is rather too long (recorded pairs came out at the upper end of their interval or above it)."""
 TOUCHED = 0.9
 """Part of the steps that a growing cause touches at least."""
 
@@ -89,7 +90,7 @@ def _early(trace: Trace, wall: Floats, gone: Floats) -> After | None:
     slope, base = (float(value) for value in np.polyfit(steps, early, 1))
     if slope <= 0 or base <= 0 or early.max() >= np.median(wall):  # else it is the warm-up that they show
         return None
-    return _bounds(base / FIT, min(base * FIT, float(early.min()) * NOISE), wall)
+    return _bounds(base / WARMING, min(base * FIT, float(early.min()) * NOISE), wall)
 
 
 def _bounds(shortest: float, longest: float, wall: Floats) -> After | None:
