@@ -30,6 +30,8 @@ REPLACED = 0.02
 LEAST_EARLY, FIT, WARMING = 3, 1.5, 2.25
 """Early steps that are enough for the line of a growing run, and the factors to which its beginning is known, upwards and downwards: early
 steps still warm up, so that it is rather too long (recorded pairs came out at the upper end of their interval or above it)."""
+KNOWN = 0.5
+"""The beginning of that line is known where it is at least this part of the shortest early step."""
 TOUCHED = 0.9
 """Part of the steps that a growing cause touches at least."""
 
@@ -88,7 +90,9 @@ def _early(trace: Trace, wall: Floats, gone: Floats) -> After | None:
         return None
     steps, early = (np.asarray([row[name] for row in rows], np.float64) for name in ("step", "wall_ns"))
     slope, base = (float(value) for value in np.polyfit(steps, early, 1))
-    if slope <= 0 or base <= 0 or early.max() >= np.median(wall):  # else it is the warm-up that they show
+    if slope <= 0 or early.max() >= np.median(wall):  # it is the warm-up that they show
+        return None
+    if base < KNOWN * early.min():  # the line falls so steeply that where it begins is not known
         return None
     return _bounds(base / WARMING, min(base * FIT, float(early.min()) * NOISE), wall)
 
