@@ -217,6 +217,13 @@ def test_rules_of_two_traces_are_listed_shown_and_tested(capsys, pair_file):
         assert "0 passed" not in capsys.readouterr().out
 
 
+def test_two_files_of_one_folder_of_rules_are_tested_together(capsys, pair_file):
+    other = pair_file.with_name("half-the-batch.yaml")
+    other.write_text(PAIR_RULE.replace("twice-the-batch", "half-the-batch").replace("Z01", "Z02"))
+    assert cli.main(["rules", "test", str(pair_file), str(other)]) == 0
+    assert capsys.readouterr().out == "4 passed, 0 failed\n"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -180,6 +180,12 @@ def test_a_warm_up_is_no_beginning_of_a_growing_run(early):
     assert speedup.high is None
 
 
+def test_a_line_that_falls_to_nothing_does_not_tell_what_a_step_takes():
+    walls = growing(base=2_000)
+    speedup = predicted(series(walls, first=5), {n: wall - 2_000 for n, wall in enumerate(walls)})
+    assert speedup.high is None
+
+
 def test_a_share_that_does_not_grow_is_no_growing_run():
     walls = growing()
     speedup = predicted(series(walls, first=5), {n: 9 * wall // 10 for n, wall in enumerate(walls)})

@@ -86,7 +86,7 @@ def _named(places: Sequence[Path]) -> tuple[list[Rule], list[PairRule]]:
     from tracediag.rules import load_rules, rules_folder
 
     own = [place for place in places if not place.is_relative_to(rules_folder().resolve())]
-    pairs = load_pair_rules(_folder_of_pairs(place) for place in own)
+    pairs = load_pair_rules(dict.fromkeys(_folder_of_pairs(place) for place in own))  # each folder once
     check_pair_queries(pairs)
     of_pairs = {Path(rule.path).resolve() for rule in pairs}
     known = load_rules([place for place in own if place.name != "pairs" and place.resolve() not in of_pairs], check_all=True)
