@@ -227,3 +227,16 @@ def test_idle_host_time_during_a_collective_is_communication():
     trace = Trace.from_rows({"ops": rows, "steps": [{"step": 0, "start_ns": 0, "end_ns": 100}]})
     found = trace.gaps[["owner", "start_ns", "dur_ns"]]
     assert found.to_numpy().tolist() == [["comm", 30, 30], ["python", 60, 10]]
+
+
+@pytest.mark.parametrize(("windows", "expected"), [
+    ([{"first_step": 5, "steps": 2}, {"first_step": 39, "steps": 1}], [5, 6, 39]),
+    ([{"first_step": 5, "steps": 0}], [5, 6, 39, 40]),  # the end of no step was told: what there is, is kept
+    ([], [5, 6, 39, 40]),
+])  # fmt: skip
+def test_the_step_in_which_the_script_ended_is_none(windows, expected):
+    steps = [{"step": n, "start_ns": i * 100, "end_ns": i * 100 + 100} for i, n in enumerate((5, 6, 39, 40))]
+    rows = [{"name": "aten::mm", "start_ns": n * 100 + 10, "dur_ns": 30} for n in range(4)]
+    trace = Trace.from_rows({"ops": rows, "steps": steps, "run": {"windows": windows}})
+    assert trace.steps["step"].tolist() == expected
+    assert trace.ops["step"].notna().tolist()[: len(rows)] == [n in expected for n in (5, 6, 39, 40)]

@@ -17,7 +17,8 @@ def rule(transform="drop"):
 
 
 def claim(share, by_series=False, keep=(None, None), ops=(0,)):
-    return SimpleNamespace(share=share, by_series=by_series, keep_low=keep[0], keep_high=keep[1], op_ids=np.asarray(ops, np.int64))
+    ids = np.asarray(ops, np.int64)
+    return SimpleNamespace(share=share, by_series=by_series, keep_low=keep[0], keep_high=keep[1], op_ids=ids, after_ns=None)
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +185,20 @@ def test_a_line_that_falls_to_nothing_does_not_tell_what_a_step_takes():
     walls = growing(base=2_000)
     speedup = predicted(series(walls, first=5), {n: wall - 2_000 for n, wall in enumerate(walls)})
     assert speedup.high is None
+
+
+@pytest.mark.parametrize("recorded", [1.0, 1.3, 1.8])
+def test_what_recorded_steps_take_without_the_cause_bounds_a_step_after_the_fix(recorded):
+    walls = growing(base=2_000)
+    part, totals = on_series(series(walls, first=5), {n: wall - 2_000 for n, wall in enumerate(walls)})
+    part.after_ns = recorded * 2_000
+    assert holds(predict(series(walls, first=5), part, rule("keep"), None, totals), np.mean(walls[5:]) / 2_000)
+
+
+def test_no_interval_is_wider_than_it_may_be(trace):
+    for share in np.arange(0.3, 0.99, 0.0007):
+        speedup = predict(trace, claim(share, keep=(0.0, 0.8)), rule("keep"))
+        assert speedup.high is None or speedup.high <= 2.5 * speedup.low
 
 
 def test_a_share_that_does_not_grow_is_no_growing_run():

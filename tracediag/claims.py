@@ -63,8 +63,8 @@ class Claim:
     """The rows of one rule with one group_key: one finding, if it is left enough time.
 
     op_ids, gap_ids: sorted row numbers claimed. starts, ends: merged intervals in the steps, ns; after ownership is settled, what is
-    owned of them. series_steps, series_claims: unprofiled steps and the ns of each that are claimed. share: part of the step claimed
-    (owned). stated: the share that a measurement rule's query gave. sources: (file:line or None, row weight in ns) of each op row.
+    owned of them. series_steps, series_claims: unprofiled steps and the ns of each that are claimed. after_ns: what a step takes without
+    the cause, as the recorded steps show it, ns. share: part of the step claimed (owned). stated: the share that a measurement rule's query gave. sources: (file:line or None, row weight in ns) of each op row.
     """
 
     rule: str
@@ -76,6 +76,7 @@ class Claim:
     ends: IntArray
     series_steps: IntArray
     series_claims: IntArray
+    after_ns: float | None
     share: float
     stated: float | None
     keep_low: float | None
@@ -188,6 +189,7 @@ def _claim(trace: Trace, rule: Rule, group: str, rows: Mapping[str, Array], tota
     steps, claimed = _series(rows, totals)
     keep_low, keep_high = keep_bounds(trace, rule, rows)
     stated, given = valid_rows(rows, "share")
+    after, shown = valid_rows(rows, "after_ns")
     claim = Claim(
         rule=rule.id,
         code=rule.code,
@@ -198,6 +200,7 @@ def _claim(trace: Trace, rule: Rule, group: str, rows: Mapping[str, Array], tota
         ends=spans[1],
         series_steps=steps,
         series_claims=claimed,
+        after_ns=float(after[shown].max()) if shown.any() else None,
         share=0.0,
         stated=float(stated[given].max()) if given.any() else None,
         keep_low=keep_low,

@@ -19,7 +19,7 @@ from tracediag.links import launches, owners, subtree_sums
 from tracediag.nesting import lineage_order, parents, self_times
 from tracediag.phases import PHASE_NAMES, phase_codes
 from tracediag.sidecar import fill, graph_columns, python_sources, recorded_sources
-from tracediag.steps import Steps, find_steps, find_windows, mark_cut, step_of
+from tracediag.steps import Steps, find_steps, find_windows, mark_cut, step_of, without_unended
 from tracediag.trace import Trace
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def derive(raws: Sequence[Raw], run: dict[str, Any] | None, inputs: Sequence[dic
     launch = launches(events)
     owner = owners(events, parent, launch)
     kinds = _kinds(events, owner)
-    steps = find_steps(events)
+    steps = without_unended(find_steps(events), (run or {}).get("windows") or ())
     ranks = np.where(events.rank.valid, events.rank.values, -1)
     step_row = step_of(steps, ranks, events.start, launch)
     for counted in (events.role_is("op"), events.role_is(*DEVICE_ROLES)):

@@ -1,4 +1,5 @@
-"""What a step takes without a cause, as the run shows it: steps that a claim does not touch, or the first ones of a run that grows.
+"""What a step takes without a cause, as the run shows it: steps that a claim does not touch, or the first ones of a run that grows,
+or the part of recorded steps that is not the cause's.
 
 A step after the fix is bounded by two times, in ns. Steps are those measured without the profiler, so that nothing is taken out of them.
 """
@@ -32,6 +33,8 @@ LEAST_EARLY, FIT, WARMING = 3, 1.5, 2.25
 steps still warm up, so that it is rather too long (recorded pairs came out at the upper end of their interval or above it)."""
 KNOWN = 0.5
 """The beginning of that line is known where it is at least this part of the shortest early step."""
+RECORDED = 1.9
+"""A part of a recorded step takes at most this many times what it takes without the profiler (which takes some us an event)."""
 TOUCHED = 0.9
 """Part of the steps that a growing cause touches at least."""
 
@@ -60,6 +63,8 @@ def after_fix(trace: Trace, claim: Claim, totals: Totals) -> After | None:
     gone[at[known]] = claim.series_claims[known]
     if not gone.any():
         return None
+    if claim.after_ns:
+        return _bounds(claim.after_ns / RECORDED, claim.after_ns * NOISE, wall)
     return _untouched(totals, wall, gone, claim) or _early(trace, wall, gone)
 
 

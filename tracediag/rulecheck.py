@@ -28,6 +28,7 @@ CLAIM_COLUMNS = (
     "gap_id",
     "series_step",
     "claim_ns",
+    "after_ns",
     "from_ns",
     "to_ns",
     "step",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,12 @@ from tracediag.kinds import DEVICE_ROLES
 from tracediag.nesting import running_max
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from tracediag.assemble import Events
     from tracediag.columns import IntArray
 
-__all__ = ["Steps", "find_steps", "find_windows", "mark_cut", "step_of"]
+__all__ = ["Steps", "find_steps", "find_windows", "mark_cut", "step_of", "without_unended"]
 
 MARKER = "tracediag_step"
 LEAST = 3  # repeats that make a pattern a step
@@ -82,6 +84,23 @@ def mark_cut(steps: Steps, step_row: IntArray, counted: npt.NDArray[np.bool_]) -
             ends = mine[[0, -1]]
             cut[ends] |= counts[ends] < CUT * np.median(inner)
     return replace(steps, cut=cut) if cut.any() else steps
+
+
+def without_unended(steps: Steps, windows: Iterable[Mapping[str, Any]]) -> Steps:
+    """`steps` without the one in which the script ended: its marker was opened, but its end was never told.
+
+    windows: those of run.json, which count the steps that ended while the profiler was on.
+    """
+    if steps.found_by != "marker":
+        return steps
+    ended = np.zeros(len(steps), np.bool_)
+    for window in windows:
+        first, count = window.get("first_step"), window.get("steps")
+        if isinstance(first, int) and isinstance(count, int):
+            ended |= (steps.number >= first) & (steps.number < first + count)
+    if ended.all() or not ended.any():
+        return steps
+    return Steps(steps.number[ended], steps.rank[ended], steps.start[ended], steps.end[ended], steps.found_by)
 
 
 def _ranks(events: Events) -> IntArray:

@@ -105,7 +105,10 @@ def _shown(trace: Trace, claim: Claim, totals: Totals) -> Speedup | None:
 def _narrowed(low: float, high: float) -> Speedup:
     """Rounded, and not wider than WIDEST."""
     low = round(max(low, 1.0), 2)
-    return Speedup(low, min(round(high, 2), math.floor(100 * WIDEST * low) / 100))
+    widest = math.floor(100 * WIDEST * low) / 100
+    if widest > WIDEST * low:  # decimal fractions: 2.85 is more than 2.5 * 1.14
+        widest = round(widest - 0.01, 2)
+    return Speedup(low, min(round(high, 2), widest))
 
 
 def _interval(low: float, high: float, keep: tuple[float, float], by_series: bool, only_low: bool) -> Speedup:
