@@ -63,8 +63,9 @@ class Claim:
     """The rows of one rule with one group_key: one finding, if it is left enough time.
 
     op_ids, gap_ids: sorted row numbers claimed. starts, ends: merged intervals in the steps, ns; after ownership is settled, what is
-    owned of them. series_steps, series_claims: unprofiled steps and the ns of each that are claimed. after_ns: what a step takes without
-    the cause, as the recorded steps show it, ns. share: part of the step claimed (owned). stated: the share that a measurement rule's query gave. sources: (file:line or None, row weight in ns) of each op row.
+    owned of them. series_steps, series_claims: unprofiled steps and the ns of each that are claimed. after_ns: what a step takes
+    without the cause, as the recorded steps show it, ns. share: part of the step claimed (owned). stated: the share that a
+    measurement rule's query gave. sources: (file:line or None, row weight in ns) of each op row.
     """
 
     rule: str
