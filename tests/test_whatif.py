@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tracediag.claims import totals_of
+from tracediag.intervals import empty
 from tracediag.rule import Saving
 from tracediag.trace import Trace
 from tracediag.whatif import predict
@@ -18,7 +19,8 @@ def rule(transform="drop"):
 
 def claim(share, by_series=False, keep=(None, None), ops=(0,)):
     ids = np.asarray(ops, np.int64)
-    return SimpleNamespace(share=share, by_series=by_series, keep_low=keep[0], keep_high=keep[1], op_ids=ids, after_ns=None)
+    keeps = {"keep_low": keep[0], "keep_high": keep[1]}
+    return SimpleNamespace(share=share, by_series=by_series, op_ids=ids, after_ns=None, spans=empty(), **keeps)
 
 
 @pytest.fixture(scope="module")

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracediag import intervals
 from tracediag.findings import Speedup
 from tracediag.quiet import after_fix
 from tracediag.savings import LEAST, Saved, savings
-from tracediag.stats import unprofiled_steps
+from tracediag.unslowed import without_profiler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracediag.claims import Claim, Totals
-    from tracediag.columns import IntArray
     from tracediag.rule import Rule
     from tracediag.savings import Calibration
     from tracediag.trace import Trace
@@ -48,8 +48,6 @@ WORTH = 1.01
 """A lower end alone below this promises nothing."""
 GUESS = 5.0
 """An interval from steps that the run shows without the cause is no interval beyond this width: then only the lower end is told."""
-MOST_ADDED = 50_000.0
-"""Time that recording a host event costs at most, ns, with shapes, memory and stacks on a slow machine."""
 MS = 1e6
 
 
@@ -84,7 +82,9 @@ def predict(trace: Trace, claim: Claim, rule: Rule, saved: Saved | None = None, 
     if rule.saving.transform == "none" or claim.share < LEAST:
         return None
     bound = saved if saved is not None and not claim.by_series else Saved(claim.share, claim.share)
-    low, high = (share if claim.by_series else without_profiler(trace, claim.op_ids, share) for share in (bound.low, bound.high))
+    low, high = (
+        share if claim.by_series else without_profiler(trace, claim.op_ids, share, claim.spans) for share in (bound.low, bound.high)
+    )
     if high < LEAST:
         return None
     keep = claim.keep_low or 0.0, claim.keep_high or 0.0
@@ -124,29 +124,6 @@ def _interval(low: float, high: float, keep: tuple[float, float], by_series: boo
     return _narrowed(bottom, 1 / shortest) if shortest >= LEAST else Speedup(round(bottom, 2), None)
 
 
-def without_profiler(trace: Trace, op_ids: IntArray, share: float) -> float:
-    """A claim's share of a step that runs without the profiler.
-
-    What the profiler adds is taken to be the same for every recorded host event; the claim loses its part of it. Where no step
-    was timed without the profiler, or recording cost nothing, the recorded share stands. A recorded step that is longer than its events
-    explain was held up by something else, which is taken to have held up all of it alike.
-    """
-    free = unprofiled_steps(trace)
-    recorded = trace.step_table.end - trace.step_table.start
-    if len(free) == 0 or len(recorded) == 0 or not trace.has_steps:
-        return share
-    mean, traced = float(np.median(free)), float(np.median(recorded))
-    inside = trace.step_row >= 0
-    events = int((inside & ~trace.device_mask).sum())
-    added = min(traced - mean, events / len(recorded) * MOST_ADDED)
-    if added <= 0:
-        return share
-    mine = int((trace.subtree(op_ids) & inside & ~trace.device_mask).sum()) if len(op_ids) else 0
-    claimed = share * traced - added * mine / events
-    left = traced - added
-    return max(claimed, 0.0) / left if claimed < left else share
-
-
 def _together(trace: Trace, known: Sequence[tuple[Claim, Rule, Speedup]], saved: Saved | None, totals: Totals) -> dict[str, Any]:
     """All fixes at once: what the trace shows on one graph, times what the step series shows (owned time is disjoint)."""
     recorded = [(claim, rule) for claim, rule, _ in known if not claim.by_series]
@@ -154,7 +131,8 @@ def _together(trace: Trace, known: Sequence[tuple[Claim, Rule, Speedup]], saved:
     parts = []
     if recorded and saved is not None:
         ids = np.unique(np.concatenate([claim.op_ids for claim, _ in recorded]))
-        bounds = (without_profiler(trace, ids, share) for share in (saved.low, saved.high))
+        spans = intervals.merge(*(np.concatenate(edges) for edges in zip(*(claim.spans for claim, _ in recorded), strict=True)))
+        bounds = (without_profiler(trace, ids, share, spans) for share in (saved.low, saved.high))
         parts.append(_joint(*bounds, by_series=False, rules=[rule for _, rule in recorded]))
     if series:
         stays = [(claim.keep_low or 0.0, claim.keep_high or 0.0) for claim, _ in series]
