@@ -209,6 +209,18 @@ def test_a_share_that_does_not_grow_is_no_growing_run():
     assert speedup.high is None
 
 
+def test_a_few_long_steps_that_the_cause_does_not_explain_may_go_or_stay():
+    walls = [1000] * 200
+    claimed = dict.fromkeys(range(200), 700)
+    plain = predicted(series(walls), claimed)
+    walls[100] = walls[150] = 200_000
+    speedup = predicted(series(walls), claimed)
+    assert speedup.low < 1.5 < plain.low
+    assert speedup.high == min(plain.high, 2.5 * speedup.low)
+    walls[20:60] = [30_000] * 40  # these are not a few
+    assert predicted(series(walls), claimed).high < 1.2
+
+
 def test_where_each_step_is_touched_only_the_lower_end_is_told():
     # what other operators take in the recorded steps is no bound: some of them run only because of the cause
     assert predicted(series([1000] * 30), dict.fromkeys(range(30), 900), ops=(0,)).high is None

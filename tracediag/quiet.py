@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracediag.claims import Claim, Totals
     from tracediag.trace import Trace
 
-__all__ = ["After", "after_fix"]
+__all__ = ["After", "after_fix", "share_of_usual"]
 
 LEAST_QUIET = 5
 """Untouched steps that are enough to tell what a step takes."""
@@ -35,6 +35,8 @@ KNOWN = 0.5
 """The beginning of that line is known where it is at least this part of the shortest early step."""
 RECORDED = 1.9
 """A part of a recorded step takes at most this many times what it takes without the profiler (which takes some us an event)."""
+STRAY, MOST_STRAY = 10.0, 0.02
+"""A step that takes this many times the usual, and the part of the steps that such ones are at most."""
 TOUCHED = 0.9
 """Part of the steps that a growing cause touches at least."""
 
@@ -55,17 +57,32 @@ def after_fix(trace: Trace, claim: Claim, totals: Totals) -> After | None:
 
     The claimed time of each step is what the claim owns, and keep_high of it may stay.
     """
+    wall, gone = _aligned(claim, totals)
+    if not gone.any():
+        return None
+    if claim.after_ns:
+        return _bounds(claim.after_ns / RECORDED, claim.after_ns * NOISE, wall)
+    return _untouched(totals, wall, gone, claim) or _early(trace, wall, gone)
+
+
+def share_of_usual(claim: Claim, totals: Totals) -> float:
+    """The claim's share of the series without a few far longer steps that it does not explain: they may come with the fix as well, or not."""
+    wall, gone = _aligned(claim, totals)
+    stray = (wall > STRAY * np.median(wall)) & (gone < wall / 2)
+    if not stray.any() or stray.mean() > MOST_STRAY:
+        return claim.share
+    return max(float(gone[~stray].sum() / wall[~stray].sum()), claim.share)
+
+
+def _aligned(claim: Claim, totals: Totals) -> tuple[Floats, Floats]:
+    """Wall time of each step of the series and what is claimed of it, ns."""
     wall = totals.series_wall.astype(np.float64)
     at = np.searchsorted(totals.series_steps, claim.series_steps)
     known = at < len(wall)
     known[known] = totals.series_steps[at[known]] == claim.series_steps[known]
     gone = np.zeros(len(wall))
     gone[at[known]] = claim.series_claims[known]
-    if not gone.any():
-        return None
-    if claim.after_ns:
-        return _bounds(claim.after_ns / RECORDED, claim.after_ns * NOISE, wall)
-    return _untouched(totals, wall, gone, claim) or _early(trace, wall, gone)
+    return wall, gone
 
 
 def _untouched(totals: Totals, wall: Floats, gone: Floats, claim: Claim) -> After | None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tracediag import intervals
 from tracediag.findings import Speedup
-from tracediag.quiet import after_fix
+from tracediag.quiet import after_fix, share_of_usual
 from tracediag.savings import LEAST, Saved, savings
 from tracediag.unslowed import without_profiler
 
@@ -81,7 +81,9 @@ def predict(trace: Trace, claim: Claim, rule: Rule, saved: Saved | None = None, 
     """
     if rule.saving.transform == "none" or claim.share < LEAST:
         return None
-    bound = saved if saved is not None and not claim.by_series else Saved(claim.share, claim.share)
+    if claim.by_series:
+        saved = Saved(claim.share, share_of_usual(claim, totals)) if totals is not None else None
+    bound = saved or Saved(claim.share, claim.share)
     low, high = (
         share if claim.by_series else without_profiler(trace, claim.op_ids, share, claim.spans) for share in (bound.low, bound.high)
     )
