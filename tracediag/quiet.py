@@ -66,7 +66,7 @@ def after_fix(trace: Trace, claim: Claim, totals: Totals) -> After | None:
 
 
 def share_of_usual(claim: Claim, totals: Totals) -> float:
-    """The claim's share of the series without a few far longer steps that it does not explain: they may come with the fix as well, or not."""
+    """The claim's share of the series without a few far longer steps that it does not explain: they may stay with the fix, or not."""
     wall, gone = _aligned(claim, totals)
     stray = (wall > STRAY * np.median(wall)) & (gone < wall / 2)
     if not stray.any() or stray.mean() > MOST_STRAY:
