@@ -260,3 +260,27 @@ def test_the_sampler_sees_more_than_what_lets_go_of_the_interpreter(child):  # n
     times = {int(row["source"].rsplit(":", 1)[1]) - line: row["ns"] for row in rows}
     assert times.get(4, 0) > times.get(5, 0), times
     assert sys.getswitchinterval() == pytest.approx(usual)
+
+
+def short_item():
+    total = [number / 3 for number in range(1500)]  # some 60 us of plain Python
+    return total, hashlib.sha1(bytes(3000))  # lets go of the interpreter, and takes next to nothing
+
+
+def test_the_sampler_is_not_drawn_to_the_end_of_short_functions(child):  # noqa: F811
+    child("_tracediag.callsite").configure(str(sys.path[0]), str(sys.path[0]), "/nowhere")
+    owner = recorder()
+    sampler = child("_tracediag.sampler").Sampler(owner)
+    sampler.start()
+    for seconds in (1.5, 0.1):
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            short_item()
+        owner.series.steps = 2
+    sampler.stop()
+    first = short_item.__code__.co_firstlineno
+    looks = [0, 0, 0]
+    for row in sampler.facts():
+        if row["function"] in ("short_item", "<listcomp>"):
+            looks[int(row["source"].rsplit(":", 1)[1]) - first] += row["looks"]
+    assert looks[1] > 2 * looks[2], looks

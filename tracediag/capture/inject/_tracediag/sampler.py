@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from typing import TYPE_CHECKING, Any
 
 from . import callsite
@@ -21,8 +21,16 @@ PERIOD_S = 0.02
 LATER_S, LATER = 0.06, 100  # less often after so many looks: each takes the main thread some 0.1 ms
 MOST_LOOKS = 300
 SWITCH_S = 0.00005
-"""How long the thread waits for the main one to let go of the interpreter, while it looks. With the usual 5 ms it would nearly always see
-the calls that let go of it by themselves, and never the plain Python between them."""
+"""How long the thread waits for the main one to let go of the interpreter. With the usual 5 ms it would nearly always see the calls that
+let go of it by themselves, and never the plain Python between them."""
+AT_ONCE_S = 0.000001
+"""The same for the look itself: even in 50 us a function of some 100 us has mostly come to such a call."""
+AIM_S, SPREAD_S = 0.0002, 0.001
+"""A look comes so long after the thread has woken up, and up to SPREAD_S later: where it wakes up is still biased."""
+GOLDEN = 0.618034
+"""Multiples of it, without their whole part, fill 0..1 evenly (the script's random numbers are not ours to draw)."""
+TIMER_SLACK = 29
+"""PR_SET_TIMERSLACK of Linux's prctl: waits of this thread end when they should, not up to 50 us later."""
 MOST_ROWS = 60
 LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
 DEPTH = 60
@@ -32,6 +40,16 @@ TELLING = (
     "zipfile", "gzip", "json/", "pickle", "logging/", "tqdm", "wandb", "mlflow", "matplotlib", "PIL/",
 )  # fmt: skip
 """Parts of module paths that say what a call is about, better than the outermost function of the library."""
+
+
+def _wait_exactly() -> None:
+    """Ask the kernel for exact timers in this thread; where that cannot be had, looks are a little biased."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(TIMER_SLACK, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError, TypeError):  # no ctypes, or another system
+        pass
 
 
 class Sampler:
@@ -76,6 +94,7 @@ class Sampler:
     def _watch(self) -> None:
         usual = sys.getswitchinterval()
         sys.setswitchinterval(min(SWITCH_S, usual))
+        _wait_exactly()
         try:
             self._look_on()
         finally:
@@ -86,8 +105,7 @@ class Sampler:
         main, last = threading.main_thread().ident, 0
         while self.looks < MOST_LOOKS and not self._stop.wait(PERIOD_S if self.looks < LATER else LATER_S):
             recorder = self.recorder
-            frame = sys._current_frames().get(main or 0)
-            now = perf_counter_ns()
+            frame, now = self._frame_of(main), perf_counter_ns()
             if frame is None or not recorder.live or recorder.window is not None or recorder.series.paused:
                 last = 0
                 continue
@@ -95,6 +113,16 @@ class Sampler:
             if 0 < passed < LONGEST_NS and not self._look(frame, passed, recorder.open_step):
                 last = 0
             del frame
+
+    def _frame_of(self, thread: int | None) -> FrameType | None:
+        """The frame that a thread is in at a moment that does not depend on what it does; None where it is gone."""
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(AT_ONCE_S)
+        try:
+            sleep(AIM_S + SPREAD_S * (self.looks * GOLDEN % 1))
+            return sys._current_frames().get(thread or 0)
+        finally:
+            sys.setswitchinterval(before)
 
     def _look(self, frame: FrameType, passed: int, step: int) -> bool:
         """Give the time that has passed to the line that runs; False when it was our own work."""
