@@ -140,6 +140,25 @@ def test_stack_deeper_than_looked_at_has_no_line(child):  # noqa: F811
     assert (row["source"], row["function"]) == (None, None)
 
 
+def test_code_under_a_library_is_told_from_the_script_itself(child):  # noqa: F811
+    """Also through functions of the user's own; a comprehension is part of its statement."""
+    child("_tracediag.callsite").configure("/project", "/project", "/nowhere")
+    scope = {"sys": sys}
+    exec(compile("def fetch(dataset):\n    return dataset()\n", "/lib/site-packages/torch/utils/data/fetch.py", "exec"), scope)
+    user = "def helper():\n    return [\n        sys._getframe() for _ in 'a'][0]\ndef item():\n    return helper()\n"
+    exec(compile(user + "frames = fetch(item), item()\n", "/project/train.py", "exec"), scope)
+    rows = []
+    for frame in scope["frames"]:
+        sampler = child("_tracediag.sampler").Sampler(recorder())
+        sampler._look(frame, 1, 0)
+        sampler._keep()
+        rows += sampler.facts()
+    assert [row["function"] for row in rows] == ["helper", "helper"]
+    assert [row["source"].rsplit(":", 1)[0] for row in rows] == ["train.py", "train.py"]
+    assert rows[0]["caller"] == "torch/utils/data/fetch.py:fetch"
+    assert not (rows[1]["caller"] or "").startswith("torch/")
+
+
 def test_sampler_rests_in_windows_and_evaluations(child):  # noqa: F811
     owner = recorder()
     sampler = child("_tracediag.sampler").Sampler(owner)

@@ -34,6 +34,8 @@ TIMER_SLACK = 29
 MOST_ROWS = 60
 LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
 DEPTH = 60
+WITHIN = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
+"""Code objects that are part of a statement, not functions that somebody wrote."""
 TELLING = (
     "torch/serialization", "torch/utils/data", "torch/utils/tensorboard", "keras/src/saving", "keras/src/callbacks",
     "keras/src/trainers/data", "tensorboard", "summary_ops", "checkpoint/checkpoint", "h5py", "zarr", "pyarrow", "pandas", "tarfile",
@@ -103,7 +105,7 @@ class Sampler:
 
     def _look_on(self) -> None:
         main, last = threading.main_thread().ident, 0
-        while self.looks < MOST_LOOKS and not self._stop.wait(PERIOD_S if self.looks < LATER else LATER_S):
+        while self.looks < MOST_LOOKS and not self._stop.wait(self._pause()):
             recorder = self.recorder
             frame, now = self._frame_of(main), perf_counter_ns()
             if frame is None or not recorder.live or recorder.window is not None or recorder.series.paused:
@@ -113,6 +115,10 @@ class Sampler:
             if 0 < passed < LONGEST_NS and not self._look(frame, passed, recorder.open_step):
                 last = 0
             del frame
+
+    def _pause(self) -> float:
+        """Seconds until the next look: never twice the same, or all looks would meet steps of that length at the same place."""
+        return (PERIOD_S if self.looks < LATER else LATER_S) * (0.5 + self.looks * GOLDEN % 1)
 
     def _frame_of(self, thread: int | None) -> FrameType | None:
         """The frame that a thread is in at a moment that does not depend on what it does; None where it is gone."""
@@ -162,12 +168,22 @@ class Sampler:
         library = next((name for name in reversed(below) if any(part in name for part in TELLING)), below[-1] if below else None)
         if user is None:
             return None, None, None, library, leaf
-        caller = user.f_back
-        while caller is not None and self._name(caller.f_code) == "_tracediag":
-            caller = caller.f_back
-        above = None if caller is None or callsite.user_file(caller.f_code.co_filename) is not None else self._name(caller.f_code)
+        while user.f_code.co_name in WITHIN and user.f_back is not None and user.f_back.f_code.co_filename == user.f_code.co_filename:
+            user = user.f_back
         name = callsite.user_file(user.f_code.co_filename)
-        return f"{name}:{user.f_lineno}", user.f_code.co_name, above, library, leaf
+        return f"{name}:{user.f_lineno}", user.f_code.co_name, self._above(user), library, leaf
+
+    def _above(self, user: FrameType) -> str | None:
+        """The library function that called the user's code, however many functions of it are between; None: the script itself did."""
+        caller = user.f_back
+        for _ in range(DEPTH):
+            if caller is None:
+                return None
+            name = self._name(caller.f_code)
+            if callsite.user_file(caller.f_code.co_filename) is None and name != "_tracediag" and "runpy" not in name:
+                return name
+            caller = caller.f_back
+        return None
 
     def _name(self, code: CodeType) -> str:
         """'torch/serialization.py:save' of a library's function; '_tracediag' of ours."""
