@@ -286,7 +286,13 @@ def short_item():
     return total, hashlib.sha1(bytes(3000))  # lets go of the interpreter, and takes next to nothing
 
 
-def test_the_sampler_is_not_drawn_to_the_end_of_short_functions(child):  # noqa: F811
+def long_item():
+    total = sum(range(500_000))  # keeps the interpreter for some 8 ms
+    return total, [number / 3 for number in range(20_000)]
+
+
+@pytest.mark.parametrize("item", [short_item, long_item])
+def test_the_sampler_is_drawn_neither_to_calls_that_let_go_of_the_interpreter_nor_away_from_others(child, item):  # noqa: F811
     child("_tracediag.callsite").configure(str(sys.path[0]), str(sys.path[0]), "/nowhere")
     owner = recorder()
     sampler = child("_tracediag.sampler").Sampler(owner)
@@ -294,12 +300,12 @@ def test_the_sampler_is_not_drawn_to_the_end_of_short_functions(child):  # noqa:
     for seconds in (1.5, 0.1):
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
-            short_item()
+            item()
         owner.series.steps = 2
     sampler.stop()
-    first = short_item.__code__.co_firstlineno
+    first = item.__code__.co_firstlineno
     looks = [0, 0, 0]
     for row in sampler.facts():
-        if row["function"] in ("short_item", "<listcomp>"):
+        if row["function"] == item.__name__:
             looks[int(row["source"].rsplit(":", 1)[1]) - first] += row["looks"]
     assert looks[1] > 2 * looks[2], looks

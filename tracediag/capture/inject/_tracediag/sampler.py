@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from time import perf_counter_ns, sleep
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from . import callsite
@@ -21,16 +21,15 @@ PERIOD_S = 0.02
 LATER_S, LATER = 0.06, 100  # less often after so many looks: each takes the main thread some 0.1 ms
 MOST_LOOKS = 300
 SWITCH_S = 0.00005
-"""How long the thread waits for the main one to let go of the interpreter. With the usual 5 ms it would nearly always see the calls that
-let go of it by themselves, and never the plain Python between them."""
+"""How long a thread waits for another to let go of the interpreter. With the usual 5 ms a look would nearly always see the calls that let go
+of it by themselves, and never the plain Python between them."""
 AT_ONCE_S = 0.000001
-"""The same for the look itself: even in 50 us a function of some 100 us has mostly come to such a call."""
-AIM_S, SPREAD_S = 0.0002, 0.001
-"""A look comes so long after the thread has woken up, and up to SPREAD_S later: where it wakes up is still biased."""
+"""The same where the kernel's timers of this thread are exact: even in 50 us a function of some 100 us has mostly come to such a call. For
+other threads the kernel makes some 50 us of it, as it does with any wait."""
+TIMER_SLACK = 29
+"""PR_SET_TIMERSLACK of Linux's prctl: how much later than asked the waits of the calling thread may end, ns."""
 GOLDEN = 0.618034
 """Multiples of it, without their whole part, fill 0..1 evenly (the script's random numbers are not ours to draw)."""
-TIMER_SLACK = 29
-"""PR_SET_TIMERSLACK of Linux's prctl: waits of this thread end when they should, not up to 50 us later."""
 MOST_ROWS = 60
 LONGEST_NS = 2 * 10**9  # a longer silence is no single line: the machine slept
 DEPTH = 60
@@ -44,14 +43,14 @@ TELLING = (
 """Parts of module paths that say what a call is about, better than the outermost function of the library."""
 
 
-def _wait_exactly() -> None:
-    """Ask the kernel for exact timers in this thread; where that cannot be had, looks are a little biased."""
+def _waits_exactly() -> bool:
+    """Ask the kernel for exact timers in this thread; False where that cannot be had."""
     try:
         import ctypes
 
-        ctypes.CDLL(None).prctl(TIMER_SLACK, 1, 0, 0, 0)
+        return bool(ctypes.CDLL(None).prctl(TIMER_SLACK, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError, TypeError):  # no ctypes, or another system
-        pass
+        return False
 
 
 class Sampler:
@@ -95,8 +94,7 @@ class Sampler:
 
     def _watch(self) -> None:
         usual = sys.getswitchinterval()
-        sys.setswitchinterval(min(SWITCH_S, usual))
-        _wait_exactly()
+        sys.setswitchinterval(min(AT_ONCE_S if _waits_exactly() else SWITCH_S, usual))
         try:
             self._look_on()
         finally:
@@ -107,7 +105,8 @@ class Sampler:
         main, last = threading.main_thread().ident, 0
         while self.looks < MOST_LOOKS and not self._stop.wait(self._pause()):
             recorder = self.recorder
-            frame, now = self._frame_of(main), perf_counter_ns()
+            frame = sys._current_frames().get(main or 0)
+            now = perf_counter_ns()
             if frame is None or not recorder.live or recorder.window is not None or recorder.series.paused:
                 last = 0
                 continue
@@ -119,16 +118,6 @@ class Sampler:
     def _pause(self) -> float:
         """Seconds until the next look: never twice the same, or all looks would meet steps of that length at the same place."""
         return (PERIOD_S if self.looks < LATER else LATER_S) * (0.5 + self.looks * GOLDEN % 1)
-
-    def _frame_of(self, thread: int | None) -> FrameType | None:
-        """The frame that a thread is in at a moment that does not depend on what it does; None where it is gone."""
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(AT_ONCE_S)
-        try:
-            sleep(AIM_S + SPREAD_S * (self.looks * GOLDEN % 1))
-            return sys._current_frames().get(thread or 0)
-        finally:
-            sys.setswitchinterval(before)
 
     def _look(self, frame: FrameType, passed: int, step: int) -> bool:
         """Give the time that has passed to the line that runs; False when it was our own work."""
