@@ -21,8 +21,8 @@ PERIOD_S = 0.02
 LATER_S, LATER = 0.06, 100  # less often after so many looks: each takes the main thread some 0.1 ms
 MOST_LOOKS = 300
 SWITCH_S = 0.00005
-"""How long a thread waits for another to let go of the interpreter. With the usual 5 ms a look would nearly always see the calls that let go
-of it by themselves, and never the plain Python between them."""
+"""How long a thread waits for another to let go of the interpreter. With the usual 5 ms a look would nearly always see the calls that let
+go of it by themselves, and never the plain Python between them."""
 AT_ONCE_S = 0.000001
 """The same where the kernel's timers of this thread are exact: even in 50 us a function of some 100 us has mostly come to such a call. For
 other threads the kernel makes some 50 us of it, as it does with any wait."""
