@@ -26,11 +26,10 @@ NAMES = sorted(
 )
 UNCLEAR = {
     "tf-partial-batch-retrace": "medium, and the operations are the same",
-    "torch-cast-weights": "recorded while the machine was busy: the fast side took longer",
     "torch-checkpoint-in-mean": "recorded while the machine was busy: the fast side took longer",
-    "torch-loss-per-sample": "recorded while the machine was busy: the fast side took longer",
     "torch-no-warmup": "a fault of the measurement only",
     "torch-outputs-kept": "growing memory takes no time here",
+    "torch-subnormal-weights": "the processor that it was recorded on hardly minds subnormal numbers",
 }
 """Pairs whose recordings do not show the gain that their cause has, and why."""
 
