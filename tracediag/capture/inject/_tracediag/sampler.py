@@ -43,13 +43,21 @@ TELLING = (
 """Parts of module paths that say what a call is about, better than the outermost function of the library."""
 
 
-def _waits_exactly() -> bool:
-    """Ask the kernel for exact timers in this thread; False where that cannot be had."""
+def _timers() -> Any:
+    """The C library, which has prctl on Linux; None elsewhere. Loaded by the main thread: in another each file read costs a turn's wait."""
     try:
         import ctypes
 
-        return bool(ctypes.CDLL(None).prctl(TIMER_SLACK, 1, 0, 0, 0) == 0)
-    except (ImportError, OSError, AttributeError, TypeError):  # no ctypes, or another system
+        return ctypes.CDLL(None)
+    except (ImportError, OSError, TypeError):  # no ctypes, or no C library of this kind
+        return None
+
+
+def _waits_exactly(library: Any) -> bool:
+    """Ask the kernel for exact timers in this thread; False where that cannot be had."""
+    try:
+        return library is not None and library.prctl(TIMER_SLACK, 1, 0, 0, 0) == 0
+    except AttributeError:  # another system
         return False
 
 
@@ -74,7 +82,7 @@ class Sampler:
         if self._thread is not None or self.looks >= MOST_LOOKS:
             return
         self._stop.clear()
-        self._thread = threading.Thread(target=self._watch, name="tracediag-lines", daemon=True)
+        self._thread = threading.Thread(target=self._watch, args=(_timers(),), name="tracediag-lines", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -92,9 +100,9 @@ class Sampler:
         if self._again and self.recorder.live:
             self.start()
 
-    def _watch(self) -> None:
+    def _watch(self, library: Any) -> None:
         usual = sys.getswitchinterval()
-        sys.setswitchinterval(min(AT_ONCE_S if _waits_exactly() else SWITCH_S, usual))
+        sys.setswitchinterval(min(AT_ONCE_S if _waits_exactly(library) else SWITCH_S, usual))
         try:
             self._look_on()
         finally:
