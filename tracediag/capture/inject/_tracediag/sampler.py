@@ -70,7 +70,7 @@ class Sampler:
         self._step = -1
         self._open: list[tuple[tuple[Any, ...], int]] = []  # looks in the step that is open
         self.rows: dict[tuple[Any, ...], list[Any]] = {}  # key -> [looks, ns, set of steps]
-        self._stop = threading.Event()
+        self._gate = threading.Lock()  # open: the thread ends
         self._thread: threading.Thread | None = None
         self._names: dict[CodeType, str] = {}
         if hasattr(os, "register_at_fork"):  # threads and forks do not mix: it is gone before any fork
@@ -81,15 +81,18 @@ class Sampler:
         """Begin to look; nothing when it runs already or has seen enough."""
         if self._thread is not None or self.looks >= MOST_LOOKS:
             return
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._watch, args=(_timers(),), name="tracediag-lines", daemon=True)
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self._thread = threading.Thread(target=self._watch, args=(self._gate, _timers()), name="tracediag-lines", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """End; what was seen stays."""
         thread, self._thread = self._thread, None
-        self._stop.set()
-        if thread is not None and thread is not threading.current_thread():
+        if thread is None:
+            return
+        self._gate.release()
+        if thread is not threading.current_thread():
             thread.join(timeout=1)
 
     def _before_fork(self) -> None:
@@ -100,21 +103,22 @@ class Sampler:
         if self._again and self.recorder.live:
             self.start()
 
-    def _watch(self, library: Any) -> None:
+    def _watch(self, gate: threading.Lock, library: Any) -> None:
         usual = sys.getswitchinterval()
         sys.setswitchinterval(min(AT_ONCE_S if _waits_exactly(library) else SWITCH_S, usual))
         try:
-            self._look_on()
+            self._look_on(gate)
         finally:
             if sys.getswitchinterval() < usual:
                 sys.setswitchinterval(usual)
 
-    def _look_on(self) -> None:
-        main, last = threading.main_thread().ident, 0
-        while self.looks < MOST_LOOKS and not self._stop.wait(self._pause()):
-            recorder = self.recorder
-            frame = sys._current_frames().get(main or 0)
+    def _look_on(self, gate: threading.Lock) -> None:
+        """Look at the main thread until the gate opens. Next to nothing runs between waking up and the look, or the other would go on."""
+        main, last, frames = threading.main_thread().ident, 0, sys._current_frames
+        while self.looks < MOST_LOOKS and not gate.acquire(True, self._pause()):
+            frame = frames().get(main or 0)
             now = perf_counter_ns()
+            recorder = self.recorder
             if frame is None or not recorder.live or recorder.window is not None or recorder.series.paused:
                 last = 0
                 continue
