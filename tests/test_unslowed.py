@@ -55,3 +55,9 @@ def test_a_share_stays_between_nothing_and_all():
     assert without_profiler(trace, ids, share, spans) == 0.0
     trace, ids, share, spans = recorded(lambda claimed: 0.001, free_ms=10_000)
     assert 0.99 < without_profiler(trace, ids, share, spans) <= 1.0
+
+
+@pytest.mark.parametrize("free_ms", [0, 1e-6, 200, 1e9])
+def test_a_series_that_fits_no_trace_gives_a_share_still(free_ms):
+    trace, ids, share, spans = recorded(lambda claimed: 300 - claimed, free_ms=free_ms)
+    assert 0 <= without_profiler(trace, ids, share, spans) <= 1

@@ -45,8 +45,8 @@ def without_profiler(trace: Trace, op_ids: IntArray, share: float, spans: Spans)
     claimed = share * traced - added * mine / max(events, 1)
     left = traced - added
     part = max(claimed, 0.0) / left if claimed < left else share
-    settled = float(recorded[trace.step_table.settled].mean()) - added
-    apart: float = (settled / float(free.mean())) ** (1 - rest_follows(trace, spans))
+    settled = max(float(recorded[trace.step_table.settled].mean()) - added, 1.0)
+    apart: float = (settled / max(float(free.mean()), 1.0)) ** (1 - rest_follows(trace, spans))
     return 1 - min((1 - part) * apart, 1.0)
 
 
