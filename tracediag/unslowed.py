@@ -37,10 +37,10 @@ def without_profiler(trace: Trace, op_ids: IntArray, share: float, spans: Spans)
     recorded = trace.step_table.end - trace.step_table.start
     if len(free) == 0 or len(recorded) == 0 or not trace.has_steps:
         return share
-    mean, traced = float(np.median(free)), float(np.median(recorded))
+    usual, traced = float(np.median(free)), float(np.median(recorded))
     inside = trace.step_row >= 0
     events = int((inside & ~trace.device_mask).sum())
-    added = max(min(traced - mean, events / len(recorded) * MOST_ADDED), 0.0)
+    added = max(min(traced - usual, events / len(recorded) * MOST_ADDED), 0.0)
     mine = int((trace.subtree(op_ids) & inside & ~trace.device_mask).sum()) if len(op_ids) else 0
     claimed = share * traced - added * mine / max(events, 1)
     left = traced - added
